@@ -1,0 +1,53 @@
+import type { Generation, SamplingParams } from '../engines/contracts.ts';
+import type { Episode } from '../episode/episode.ts';
+import type { Image, Task } from '../episode/task.ts';
+import type { Renderer } from '../text/renderer.ts';
+
+/** The policy as one episode sees it: seeds, versions and deadlines are already taken care of. */
+export interface Policy {
+  /** Longest sequence, prompt and answer together, in tokens. */
+  readonly contextLength: number;
+  /** Sampling parameters of the run; a call may override them. */
+  readonly params: SamplingParams;
+  generate(request: {
+    readonly tokens: Int32Array;
+    readonly images?: readonly Image[];
+    readonly params?: Partial<SamplingParams>;
+  }): Promise<Generation>;
+}
+
+/** Limits of one episode. */
+export interface EpisodeLimits {
+  /** Policy answers per episode, ≥ 1. */
+  readonly maxTurns: number;
+  /** Tokens per answer, ≥ 1. */
+  readonly maxNewTokens: number;
+  /** Prompt, answers and feedback together; at most the context length. */
+  readonly maxTokens: number;
+  /** Deadline of one call to an environment, tool or reward. */
+  readonly callTimeoutMs: number;
+}
+
+export interface ExecutorContext {
+  /** Identity of the episode to be recorded. */
+  readonly id: string;
+  readonly group: string;
+  readonly sample: number;
+  readonly policy: Policy;
+  readonly renderer: Renderer;
+  readonly limits: EpisodeLimits;
+  /** Seeds the environment: the same for every member of the group. 32-bit unsigned. */
+  readonly environmentSeed: number;
+  readonly signal: AbortSignal;
+  readonly log: (message: string) => void;
+}
+
+/**
+ * Turns a task into a recorded episode. Failures of the episode are outcomes of the episode it returns; it rejects
+ * only when `context.signal` aborts.
+ */
+export interface Executor {
+  readonly name: string;
+  run(task: Task, context: ExecutorContext): Promise<Episode>;
+  close?(): Promise<void>;
+}

@@ -1,0 +1,130 @@
+import type { Loss } from '../algorithms/ops.ts';
+import type { FinishReason } from '../episode/episode.ts';
+import type { Image } from '../episode/task.ts';
+
+/**
+ * What a policy engine offers. A Sampler serves the policy, a Learner updates it; they are separate because some
+ * engines can only sample. Token ids go in and come out; no engine sees text or knows an algorithm by name.
+ */
+
+export interface SamplingParams {
+  /** > 0; 0 means greedy. */
+  readonly temperature: number;
+  /** Nucleus: keep the smallest set of tokens whose mass reaches topP, in (0, 1]; 1 is off. */
+  readonly topP: number;
+  /** Keep the topK most probable tokens; 0 is off. */
+  readonly topK: number;
+  /** Keep tokens with at least minP times the probability of the most probable one, in [0, 1); 0 is off. */
+  readonly minP: number;
+  /** ≥ 1. */
+  readonly maxTokens: number;
+  /** Generation ends after any of these; the token is part of the result. */
+  readonly stopTokens: readonly number[];
+}
+
+export const DEFAULT_SAMPLING: Omit<SamplingParams, 'maxTokens'> = {
+  temperature: 1,
+  topP: 1,
+  topK: 0,
+  minP: 0,
+  stopTokens: [],
+};
+
+export interface GenerateRequest {
+  /** [n] everything the policy sees; n ≥ 1. */
+  readonly tokens: Int32Array;
+  readonly images?: readonly Image[];
+  readonly params: SamplingParams;
+  /** Seeds this request's own random stream: the same seed and distribution give the same tokens. 32-bit unsigned. */
+  readonly seed: number;
+  /** Orders requests that arrive together; a deterministic schedule depends on it and not on arrival. */
+  readonly key: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Receives each token as it is sampled. */
+  readonly onToken?: (token: number) => void;
+}
+
+export interface Generation {
+  /** [n] sampled ids, the stop token included. */
+  readonly tokens: Int32Array;
+  /** [n] log-probabilities under the distribution really sampled from (after temperature, top-p, top-k, min-p). */
+  readonly logprobs: Float32Array;
+  /** [n] policy version of each token. */
+  readonly versions: Int32Array;
+  readonly finishReason: FinishReason;
+}
+
+export interface Sampler {
+  /** Longest sequence, prompt and answer together, in tokens. */
+  readonly contextLength: number;
+  /** Number of weight updates the served policy has had. */
+  readonly version: number;
+  /** Many calls may be in flight. Rejects on invalid input; an aborted request resolves with what it has, 'abort'. */
+  generate(request: GenerateRequest): Promise<Generation>;
+  /** Serves the learner's present weights from now on. */
+  publish(learner: Learner): Promise<void>;
+  /** Stops between two decode steps. 'keep' leaves requests in flight, 'abort' ends them with what they have. */
+  pause(options: { mode: 'keep' | 'abort' }): Promise<void>;
+  resume(): Promise<void>;
+  /** Frees what can be rebuilt (caches). `wake` makes the sampler usable again. */
+  sleep(): Promise<void>;
+  wake(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** One sequence for the learner: `predict[t]` is 1 where the log-probability of token t is wanted (t ≥ 1). */
+export interface LearnerSequence {
+  /** [T] */
+  readonly tokens: Int32Array;
+  /** [T] 0 or 1; `predict[0]` is 0. The predicted positions, in order, are the sequence's P places. */
+  readonly predict: Uint8Array;
+  readonly images?: readonly Image[];
+}
+
+export interface LearnerBatch {
+  readonly sequences: readonly LearnerSequence[];
+  /** Logits are divided by it before the softmax, as when sampling. > 0. */
+  readonly temperature: number;
+}
+
+/** What a loss needs beside the log-probabilities: for each sequence one value per predicted position, by name. */
+export interface LossBatch extends LearnerBatch {
+  /** name → per sequence [P] */
+  readonly inputs: Readonly<Record<string, readonly Float32Array[]>>;
+}
+
+export interface ForwardResult {
+  /** Per sequence [P]: log-probability of each predicted token. */
+  readonly logprobs: Float32Array[];
+  /** Per sequence [P]: entropy of the distribution at each predicted position, in nats. */
+  readonly entropy: Float32Array[];
+}
+
+export interface OptimizerStepResult {
+  /** Global L2 norm before clipping. */
+  readonly gradNorm: number;
+  readonly lr: number;
+}
+
+export interface Learner {
+  readonly contextLength: number;
+  /** Number of optimizer updates so far. */
+  readonly version: number;
+  /** `weights: 'reference'` evaluates the frozen initial policy. */
+  forward(batch: LearnerBatch, options?: { weights?: 'policy' | 'reference' }): Promise<ForwardResult>;
+  /**
+   * Adds the gradient of the loss to the accumulated gradient and returns the loss and its metrics, each summed over
+   * the batch. Losses are sums over positions, so any split of a batch into calls accumulates the same gradient.
+   */
+  forwardBackward(batch: LossBatch, loss: Loss): Promise<Record<string, number>>;
+  /** Clips, applies and clears the accumulated gradient. A gradient that is not finite is refused and cleared. */
+  optimizerStep(options: { lr: number }): Promise<OptimizerStepResult>;
+  /** Forgets the accumulated gradient. */
+  zeroGrad(): Promise<void>;
+  /** Writes / reads everything that training needs to continue exactly (weights, optimizer state, version). */
+  save(directory: string): Promise<void>;
+  load(directory: string): Promise<void>;
+  /** Writes a Hugging Face checkpoint directory. */
+  export(directory: string): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,63 @@
+import type { Image, Message, Task } from '../episode/task.ts';
+
+/**
+ * What an environment is. One instance serves one episode; every call runs under a deadline and `close` is called on
+ * every path. Methods may be synchronous or asynchronous.
+ */
+
+export type Awaitable<T> = T | PromiseLike<T>;
+
+export interface EnvironmentContext {
+  /** The same for every member of a group, so that a baseline compares attempts at one puzzle. 32-bit unsigned. */
+  readonly seed: number;
+  /** Aborts when the episode is over or its deadline has passed. */
+  readonly signal: AbortSignal;
+}
+
+export interface Reset {
+  /** What the policy sees first. Text is fed as it is; messages are rendered by the chat template (the safer default). */
+  readonly observation: string | readonly Message[];
+  readonly images?: readonly Image[];
+  readonly stateKey?: string;
+}
+
+export interface Action {
+  /** Decoded answer of the policy, without its stop token. */
+  readonly actionText: string;
+  /** The tokens exactly as sampled. */
+  readonly actionTokens: Int32Array;
+  /** Everything the policy saw before it answered, decoded. */
+  readonly observationText: string;
+  readonly label: string;
+  readonly task: Task;
+  /** 0 for the first action of the episode. */
+  readonly turn: number;
+  /** 'length' when the answer was cut by the turn's token limit. */
+  readonly finishReason: 'stop' | 'length' | 'abort';
+  readonly signal: AbortSignal;
+}
+
+export interface StepResult {
+  /** Reward of this step; finite. */
+  readonly reward: number;
+  /** Episode score so far, used for filtering; defaults to the sum of rewards. The last one given counts. */
+  readonly score?: number;
+  /** Appended to what the policy sees: text as it is, messages through the chat template. Not needed when done. */
+  readonly feedback?: string | readonly Message[];
+  readonly done: boolean;
+  /** Overrides for the turns that follow. */
+  readonly samplingParams?: { readonly temperature?: number; readonly topP?: number; readonly maxTokens?: number };
+  readonly images?: readonly Image[];
+  /** Identifies the state the feedback leads to. */
+  readonly stateKey?: string;
+  readonly metrics?: Readonly<Record<string, number>>;
+}
+
+export interface Environment {
+  reset(task: Task, context: EnvironmentContext): Awaitable<Reset>;
+  step(action: Action): Awaitable<StepResult>;
+  close?(): Awaitable<void>;
+}
+
+/** Makes the environment of one episode. */
+export type EnvironmentFactory = () => Awaitable<Environment>;

@@ -1,0 +1,163 @@
+import type { FailureClass } from './failure.ts';
+import type { Image, Task } from './task.ts';
+
+/**
+ * One attempt at a task, recorded as a tree of segments. Each segment stores only its own tokens, so storage is linear
+ * in turns; a chain rollout is a tree with one leaf. `toTrajectories` (trajectory.ts) flattens it for training.
+ */
+
+export type Source = 'prompt' | 'policy' | 'environment';
+
+interface SegmentBase {
+  /** Index into `Episode.segments`. */
+  readonly id: number;
+  /** Id of the segment this one continues, −1 for a root. Always smaller than `id`. */
+  readonly parent: number;
+  /** [n] token ids, n ≥ 0, as sampled or as fed in. */
+  readonly tokens: Int32Array;
+  readonly images?: readonly Image[];
+}
+
+/** Tokens the policy was given: never sampled, never trained on. */
+export interface FedSegment extends SegmentBase {
+  readonly source: 'prompt' | 'environment';
+}
+
+/** Tokens the policy sampled. */
+export interface PolicySegment extends SegmentBase {
+  readonly source: 'policy';
+  /** [n] natural log-probability of each token under the distribution it was sampled from. */
+  readonly logprobs: Float32Array;
+  /** [n] number of weight updates the policy had had when it sampled each token. */
+  readonly versions: Int32Array;
+}
+
+export type Segment = FedSegment | PolicySegment;
+
+export type FinishReason = 'stop' | 'length' | 'abort';
+
+/** One policy segment and what the environment answered to it. */
+export interface Step {
+  /** Id of the policy segment. */
+  readonly segment: number;
+  /** Reward earned by this step; finite. */
+  readonly reward: number;
+  readonly finishReason: FinishReason;
+  /** Identifies the state in which the step was taken (GiGPO's anchor). */
+  readonly stateKey?: string;
+  readonly metrics?: Readonly<Record<string, number>>;
+}
+
+export type Outcome =
+  | { readonly kind: 'done' }
+  /** Ended by a limit: `reason` says which. */
+  | { readonly kind: 'truncated'; readonly reason: 'turns' | 'tokens' | 'length' }
+  | { readonly kind: 'failed'; readonly failure: FailureClass; readonly message: string; readonly step: number };
+
+export interface Episode {
+  readonly id: string;
+  readonly task: Task;
+  /** Identifies the group of samples whose rewards are compared. */
+  readonly group: string;
+  /** Index of this episode inside its group. */
+  readonly sample: number;
+  readonly segments: readonly Segment[];
+  /** In the order in which the steps were taken; at most one per policy segment. */
+  readonly steps: readonly Step[];
+  readonly outcome: Outcome;
+  /** Used for filtering; defaults to the sum of step rewards. */
+  readonly score: number;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+/** Sum of the rewards of all steps. */
+export function episodeReward(episode: Pick<Episode, 'steps'>): number {
+  return episode.steps.reduce((sum, step) => sum + step.reward, 0);
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Collects segments and steps while an executor runs, then gives the finished episode. */
+export class EpisodeRecorder {
+  readonly segments: Segment[] = [];
+  readonly steps: Mutable<Step>[] = [];
+  readonly #identity: Pick<Episode, 'id' | 'task' | 'group' | 'sample'>;
+
+  constructor(identity: Pick<Episode, 'id' | 'task' | 'group' | 'sample'>) {
+    this.#identity = identity;
+  }
+
+  /** Appends tokens that were fed to the policy below `parent` (−1: a new root). Returns the segment's id. */
+  feed(parent: number, source: 'prompt' | 'environment', tokens: Int32Array, images?: readonly Image[]): number {
+    return this.#add({ id: this.segments.length, parent, source, tokens, ...(images ? { images } : {}) });
+  }
+
+  /** Appends what the policy sampled below `parent`. Returns the segment's id. */
+  sampled(parent: number, generation: Pick<PolicySegment, 'tokens' | 'logprobs' | 'versions'>): number {
+    const { tokens, logprobs, versions } = generation;
+    return this.#add({ id: this.segments.length, parent, source: 'policy', tokens, logprobs, versions });
+  }
+
+  step(step: Step): void {
+    this.steps.push({ ...step });
+  }
+
+  /** Adds an outcome reward to the last step taken (a reward that arrives after the episode has ended). */
+  addReward(reward: number): void {
+    const last = this.steps.at(-1);
+    if (last === undefined) throw new Error('a reward needs a step to stand on, and this episode has none');
+    last.reward += reward;
+  }
+
+  /** Tokens on the path from the root to `segment`, in the order in which the policy saw them. */
+  context(segment: number): Int32Array {
+    return pathTokens(this.segments, segment);
+  }
+
+  finish(
+    outcome: Outcome,
+    extra: { score?: number | undefined; metrics?: Readonly<Record<string, number>> } = {},
+  ): Episode {
+    const steps = this.steps.map(step => ({ ...step }));
+    return {
+      ...this.#identity,
+      segments: [...this.segments],
+      steps,
+      outcome,
+      score: extra.score ?? episodeReward({ steps }),
+      metrics: extra.metrics ?? {},
+    };
+  }
+
+  #add(segment: Segment): number {
+    if (segment.parent < -1 || segment.parent >= segment.id) {
+      throw new Error(`segment ${segment.id} cannot continue segment ${segment.parent}: no such segment yet`);
+    }
+    this.segments.push(segment);
+    return segment.id;
+  }
+}
+
+/** Ids of the segments from the root to `leaf`, root first. */
+export function path(segments: readonly Segment[], leaf: number): number[] {
+  const ids: number[] = [];
+  for (let id = leaf; id >= 0; id = segments[id]!.parent) ids.push(id);
+  return ids.reverse();
+}
+
+/** Ids of the segments that no other segment continues. */
+export function leaves(segments: readonly Segment[]): number[] {
+  const continued = new Set(segments.map(segment => segment.parent));
+  return segments.filter(segment => !continued.has(segment.id)).map(segment => segment.id);
+}
+
+function pathTokens(segments: readonly Segment[], leaf: number): Int32Array {
+  const ids = path(segments, leaf);
+  const tokens = new Int32Array(ids.reduce((length, id) => length + segments[id]!.tokens.length, 0));
+  let offset = 0;
+  for (const id of ids) {
+    tokens.set(segments[id]!.tokens, offset);
+    offset += segments[id]!.tokens.length;
+  }
+  return tokens;
+}

@@ -1,0 +1,34 @@
+import type { Awaitable } from '../envs/contracts.ts';
+import type { Episode } from '../episode/episode.ts';
+import type { Task } from '../episode/task.ts';
+
+/** One finished answer to be scored. */
+export interface RewardInput {
+  readonly task: Task;
+  /** Decoded prompt. */
+  readonly prompt: string;
+  /** Decoded answer, without its stop token. */
+  readonly text: string;
+  /** prompt + text. */
+  readonly query: string;
+  readonly label: string;
+  /** The episode as recorded so far. */
+  readonly episode: Pick<Episode, 'id' | 'group' | 'sample' | 'segments' | 'steps'>;
+  readonly signal: AbortSignal;
+}
+
+export interface RewardOutput {
+  /** Finite. */
+  readonly reward: number;
+  /** Used for filtering; defaults to the reward. */
+  readonly score?: number;
+  readonly metrics?: Readonly<Record<string, number>>;
+}
+
+/** Batch in, scores out, in the same order. */
+export type RewardFunction = (batch: readonly RewardInput[]) => Awaitable<readonly (number | RewardOutput)[]>;
+
+/** Makes a RewardFunction of a function that scores one answer. */
+export function perSample(reward: (input: RewardInput) => Awaitable<number | RewardOutput>): RewardFunction {
+  return batch => Promise.all(batch.map(input => reward(input)));
+}
