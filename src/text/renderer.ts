@@ -6,17 +6,19 @@ export type Delta =
   /** The template renders the earlier conversation differently now: the whole context must be fed anew, as a branch. */
   | { readonly kind: 'branch'; readonly tokens: Int32Array; readonly reason: string };
 
-/**
- * Text to tokens and back for one checkpoint: tokenizer and chat template behind the few questions that executors ask.
- */
-export interface Renderer {
+/** Text to tokens and back. */
+export interface TextCodec {
   readonly vocabularySize: number;
-  /** Ids that end an answer (end of sequence, end of turn). */
-  readonly stopTokens: readonly number[];
   /** Token ids of text, special tokens recognised, none added. Throws on text the vocabulary cannot express. */
   encode(text: string): Int32Array;
-  /** Text of tokens; special tokens are left out unless asked for. */
+  /** Text of tokens; special tokens are left out unless asked for. Ids that stand for no text are left out. */
   decode(tokens: ArrayLike<number>, options?: { readonly special?: boolean }): string;
+}
+
+/** Tokenizer and chat template of one checkpoint behind the few questions that executors ask. */
+export interface Renderer extends TextCodec {
+  /** Ids that end an answer (end of sequence, end of turn). */
+  readonly stopTokens: readonly number[];
   /** Tokens of a conversation up to the point where the policy answers. */
   prompt(messages: readonly Message[], options?: { readonly tools?: readonly unknown[] }): Int32Array;
   /**

@@ -1,0 +1,1 @@
+export { BYTE_SPECIAL, byteRenderer } from './byte-tokenizer.ts';

@@ -1,0 +1,67 @@
+import { Template } from '@huggingface/jinja';
+import { messageOf } from '../episode/failure.ts';
+import type { Message } from '../episode/task.ts';
+
+/** A conversation as the text the policy sees. */
+export interface ChatTemplate {
+  /**
+   * `addGenerationPrompt` ends the text where the policy answers. Throws when the template refuses the conversation.
+   */
+  render(
+    messages: readonly Message[],
+    options?: { readonly tools?: readonly unknown[] | undefined; readonly addGenerationPrompt?: boolean },
+  ): string;
+}
+
+/**
+ * Parses a Jinja chat template of a Hugging Face checkpoint once; rendering gives what Transformers'
+ * `apply_chat_template(tokenize=False)` gives. `variables` are the names a template may use beside messages and tools:
+ * `bos_token`, `eos_token` and the other special tokens, or a model's own switches (`enable_thinking`).
+ */
+export function chatTemplate(source: string, variables: Readonly<Record<string, unknown>> = {}): ChatTemplate {
+  let template: Template;
+  try {
+    template = new Template(source);
+  } catch (error) {
+    throw new Error(`the chat template is not valid Jinja: ${messageOf(error)}`, { cause: error });
+  }
+  return {
+    render(messages, { tools, addGenerationPrompt = false } = {}) {
+      try {
+        return template.render({
+          ...variables,
+          messages: messages.map(withParsedArguments),
+          // Templates ask `tools is none` or just `if tools`; an empty list would pass for tools in some of them.
+          tools: tools === undefined || tools.length === 0 ? null : tools,
+          add_generation_prompt: addGenerationPrompt,
+        });
+      } catch (error) {
+        const roles = messages.map(message => message.role).join(', ');
+        throw new Error(
+          `the chat template could not render a conversation with the roles [${roles}]: ${messageOf(error)}`,
+          { cause: error },
+        );
+      }
+    },
+  };
+}
+
+/** Templates print arguments as JSON objects; clients of the OpenAI API send them as JSON text. */
+function withParsedArguments(message: Message): Message {
+  if (message.tool_calls === undefined) return message;
+  const calls = message.tool_calls.map(call => {
+    const { arguments: given } = call.function;
+    return { ...call, function: { ...call.function, arguments: typeof given === 'string' ? parsed(given) : given } };
+  });
+  return { ...message, tool_calls: calls };
+}
+
+/** Text that is no JSON object is what the model wrote, and is shown as it is. */
+function parsed(text: string): Readonly<Record<string, unknown>> | string {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : text;
+  } catch {
+    return text;
+  }
+}
