@@ -1,6 +1,7 @@
 import type { Loss } from '../algorithms/ops.ts';
 import type { FinishReason } from '../episode/episode.ts';
 import type { Image } from '../episode/task.ts';
+import type { Renderer } from '../text/renderer.ts';
 
 /**
  * What a policy engine offers. A Sampler serves the policy, a Learner updates it; they are separate because some
@@ -126,5 +127,14 @@ export interface Learner {
   load(directory: string): Promise<void>;
   /** Writes a Hugging Face checkpoint directory. */
   export(directory: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A policy that can be trained: what an engine's factory returns. */
+export interface PolicyEngine {
+  readonly sampler: Sampler;
+  readonly learner: Learner;
+  /** Text to tokens and back for the policy's checkpoint. */
+  readonly renderer: Renderer;
   close(): Promise<void>;
 }
