@@ -1,0 +1,50 @@
+import type { Episode, Outcome } from '../episode/episode.ts';
+import { FAILURE_CLASSES } from '../episode/failure.ts';
+import type { EpisodeGroup } from './groups.ts';
+
+type Failed = Extract<Outcome, { kind: 'failed' }>;
+
+/** So many episodes failed that the run must not go on. */
+export class FailureRateError extends Error {
+  override readonly name = 'FailureRateError';
+}
+
+/** Outcomes of the episodes that failed, in order. */
+export function failuresOf(episodes: readonly Episode[]): Failed[] {
+  return episodes.flatMap(({ outcome }) => (outcome.kind === 'failed' ? [outcome] : []));
+}
+
+/** Throws when more than `maxRate` of the episodes failed, with the first messages of each class. */
+export function checkFailureRate(episodes: readonly Episode[], maxRate: number): void {
+  const failures = failuresOf(episodes);
+  if (failures.length === 0 || failures.length <= maxRate * episodes.length) return;
+  const account = FAILURE_CLASSES.flatMap(name => {
+    const of = failures.filter(({ failure }) => failure === name);
+    return of.length === 0 ? [] : [`\n  ${of.length} x ${name}: ${distinct(of).join('\n    ')}`];
+  });
+  throw new FailureRateError(
+    `${failures.length} of ${episodes.length} episodes failed, more than rollout.max_failure_rate ${maxRate} allows:${account.join('')}`,
+  );
+}
+
+function distinct(failures: readonly Failed[], limit = 3): string[] {
+  return [...new Set(failures.map(({ message }) => message))].slice(0, limit);
+}
+
+/** Number of failures by class, as metrics. */
+export function failureCounts(episodes: readonly Episode[]): Record<string, number> {
+  const failures = failuresOf(episodes);
+  const counts: Record<string, number> = { 'rollout/failed': failures.length };
+  for (const { failure } of failures) {
+    const name = `rollout/failed_${failure}`;
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  return counts;
+}
+
+/** The groups without their failed episodes; a group with fewer than `minimum` others is left out altogether. */
+export function withoutFailures(groups: readonly EpisodeGroup[], minimum: number): EpisodeGroup[] {
+  return groups
+    .map(group => ({ ...group, episodes: group.episodes.filter(({ outcome }) => outcome.kind !== 'failed') }))
+    .filter(({ episodes }) => episodes.length >= minimum);
+}

@@ -1,0 +1,120 @@
+import type { EpisodeLimits, Executor, Policy } from '../agents/contracts.ts';
+import type { SamplingParams } from '../engines/contracts.ts';
+import { type Episode, EpisodeRecorder } from '../episode/episode.ts';
+import { EpisodeError, messageOf } from '../episode/failure.ts';
+import type { Task } from '../episode/task.ts';
+import type { Renderer } from '../text/renderer.ts';
+import type { Admission, Lane } from './admission.ts';
+import { seedOf } from './seeds.ts';
+
+/** A group to be sampled. */
+export interface GroupSpec {
+  readonly task: Task;
+  /** Unique in the run: the random streams of the group's episodes derive from it. */
+  readonly group: string;
+  /** Number of episodes, ≥ 1. */
+  readonly samples: number;
+  /** Seeds the environment of every member. */
+  readonly environmentSeed: number;
+}
+
+export interface EpisodeGroup {
+  readonly task: Task;
+  readonly group: string;
+  readonly episodes: readonly Episode[];
+}
+
+/** What episodes need beside their tasks. */
+export interface RolloutContext {
+  readonly executor: Executor;
+  readonly admission: Admission;
+  readonly contextLength: number;
+  readonly renderer: Renderer;
+  readonly params: SamplingParams;
+  readonly limits: EpisodeLimits;
+  /** The run's seed. */
+  readonly seed: number;
+  readonly signal: AbortSignal;
+  readonly log: (message: string) => void;
+}
+
+/**
+ * Runs all episodes of the groups at the same time. Rejects only when the context's signal aborts; an executor that
+ * throws although it should not gives a failed episode.
+ */
+export async function runGroups(specs: readonly GroupSpec[], context: RolloutContext): Promise<EpisodeGroup[]> {
+  context.signal.throwIfAborted();
+  const seats = specs.map(({ samples }) =>
+    Array.from({ length: samples }, (): Seat => ({ lane: context.admission.join(), over: new AbortController() })),
+  );
+  const stop = () => {
+    for (const { over } of seats.flat()) over.abort(context.signal.reason);
+  };
+  context.signal.addEventListener('abort', stop, { once: true });
+  try {
+    return await Promise.all(
+      specs.map(async (spec, i) => ({
+        task: spec.task,
+        group: spec.group,
+        episodes: await Promise.all(seats[i]!.map((seat, sample) => runEpisode(spec, sample, seat, context))),
+      })),
+    );
+  } finally {
+    context.signal.removeEventListener('abort', stop);
+  }
+}
+
+interface Seat {
+  readonly lane: Lane;
+  /** Aborts when the episode has ended or the run stops. */
+  readonly over: AbortController;
+}
+
+async function runEpisode(spec: GroupSpec, sample: number, seat: Seat, context: RolloutContext): Promise<Episode> {
+  const { task, group, environmentSeed } = spec;
+  const { lane, over } = seat;
+  const id = `${group}/${sample}`;
+  try {
+    return await context.executor.run(task, {
+      id,
+      group,
+      sample,
+      environmentSeed,
+      policy: policyOf(id, lane, context, over.signal),
+      renderer: context.renderer,
+      limits: context.limits,
+      signal: over.signal,
+      log: context.log,
+    });
+  } catch (error) {
+    if (context.signal.aborted) throw context.signal.reason;
+    const failure = error instanceof EpisodeError ? error.failureClass : 'environment';
+    const message = `executor ${context.executor.name}: ${messageOf(error)}`;
+    return new EpisodeRecorder({ id, task, group, sample }).finish({ kind: 'failed', failure, message, step: 0 });
+  } finally {
+    over.abort(new Error(`episode ${id} has ended`));
+    lane.leave();
+  }
+}
+
+/** The sampler as one episode sees it: every request gets the seed and the key of its turn. */
+function policyOf(id: string, lane: Lane, context: RolloutContext, signal: AbortSignal): Policy {
+  let requests = 0;
+  return {
+    contextLength: context.contextLength,
+    params: context.params,
+    async generate({ tokens, images, params }) {
+      const turn = requests++;
+      const generation = await lane.generate({
+        tokens,
+        ...(images ? { images } : {}),
+        params: { ...context.params, ...params },
+        seed: seedOf(context.seed, 'sampling', id, turn),
+        key: `${id}#${String(turn).padStart(6, '0')}`,
+        signal,
+      });
+      signal.throwIfAborted();
+      return generation;
+    },
+  };
+}
