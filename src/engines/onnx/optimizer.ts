@@ -1,0 +1,130 @@
+/** Learning-rate-free settings of AdamW, named and defaulted as in PyTorch. */
+export interface AdamWOptions {
+  readonly betas: readonly [number, number];
+  readonly eps: number;
+  readonly weightDecay: number;
+  /** Ranges of the flat array that weight decay spares (`decay: false`); a parameter layout fits. Default: none. */
+  readonly decayMask?: readonly { readonly offset: number; readonly size: number; readonly decay: boolean }[];
+}
+
+export const DEFAULT_ADAMW: AdamWOptions = { betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.01 };
+
+/** What a checkpoint keeps of an optimizer. */
+export interface AdamWState {
+  /** Updates so far. */
+  readonly step: number;
+  /** [size] running mean of the gradient. */
+  readonly firstMoment: Float32Array;
+  /** [size] running mean of the squared gradient. */
+  readonly secondMoment: Float32Array;
+}
+
+/**
+ * AdamW over one flat array (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019), the same update as
+ * torch.optim.AdamW. Arithmetic is in float64, moments and weights are kept in float32.
+ */
+export class AdamW {
+  readonly #options: AdamWOptions;
+  readonly #firstMoment: Float32Array;
+  readonly #secondMoment: Float32Array;
+  readonly #spared: readonly { readonly offset: number; readonly size: number }[];
+  #step = 0;
+
+  /** @param size number of weights */
+  constructor(size: number, options: AdamWOptions = DEFAULT_ADAMW) {
+    const { betas, eps, weightDecay, decayMask = [] } = options;
+    for (const [name, value, valid] of [
+      ['betas[0]', betas[0], betas[0] >= 0 && betas[0] < 1],
+      ['betas[1]', betas[1], betas[1] >= 0 && betas[1] < 1],
+      ['eps', eps, eps >= 0],
+      ['weightDecay', weightDecay, weightDecay >= 0],
+    ] as const) {
+      if (!valid) throw new RangeError(`AdamW: ${name} is ${value}; betas lie in [0, 1), eps and weightDecay are ≥ 0`);
+    }
+    this.#options = options;
+    this.#firstMoment = new Float32Array(size);
+    this.#secondMoment = new Float32Array(size);
+    this.#spared = decayMask.filter(range => !range.decay).sort((a, b) => a.offset - b.offset);
+  }
+
+  /** Updates `weights` in place by one step along `gradient`; both are as long as the optimizer is. */
+  step(weights: Float32Array, gradient: Float32Array, lr: number): void {
+    const size = this.#firstMoment.length;
+    if (weights.length !== size || gradient.length !== size) {
+      throw new RangeError(`AdamW of ${size} weights: got ${weights.length} weights and ${gradient.length} gradients`);
+    }
+    this.#step += 1;
+    let start = 0;
+    for (const { offset, size: length } of this.#spared) {
+      this.#update(weights, gradient, lr, this.#options.weightDecay, start, offset);
+      this.#update(weights, gradient, lr, 0, offset, offset + length);
+      start = offset + length;
+    }
+    this.#update(weights, gradient, lr, this.#options.weightDecay, start, size);
+  }
+
+  /** The live state, not a copy. */
+  state(): AdamWState {
+    return { step: this.#step, firstMoment: this.#firstMoment, secondMoment: this.#secondMoment };
+  }
+
+  /** Copies a state of the same size. */
+  load(state: AdamWState): void {
+    const size = this.#firstMoment.length;
+    if (state.firstMoment.length !== size || state.secondMoment.length !== size) {
+      throw new RangeError(
+        `AdamW of ${size} weights cannot load moments of ${state.firstMoment.length} and ${state.secondMoment.length}; the state belongs to another model`,
+      );
+    }
+    this.#step = state.step;
+    this.#firstMoment.set(state.firstMoment);
+    this.#secondMoment.set(state.secondMoment);
+  }
+
+  #update(weights: Float32Array, gradient: Float32Array, lr: number, decay: number, start: number, end: number): void {
+    const first = this.#firstMoment;
+    const second = this.#secondMoment;
+    const { betas, eps } = this.#options;
+    const [beta1, beta2] = betas;
+    const [rest1, rest2] = [1 - beta1, 1 - beta2];
+    const keep = 1 - lr * decay;
+    const stepSize = lr / (1 - beta1 ** this.#step);
+    const scale = 1 / Math.sqrt(1 - beta2 ** this.#step);
+    for (let i = start; i < end; i++) {
+      const g = gradient[i]!;
+      const m = beta1 * first[i]! + rest1 * g;
+      const v = beta2 * second[i]! + rest2 * g * g;
+      first[i] = m;
+      second[i] = v;
+      weights[i] = keep * weights[i]! - (stepSize * m) / (Math.sqrt(v) * scale + eps);
+    }
+  }
+}
+
+/** L2 norm, summed in float64. */
+export function globalNorm(values: Float32Array): number {
+  let [a, b, c, d] = [0, 0, 0, 0];
+  const end = values.length - (values.length % 4);
+  // Four sums break the chain of dependent additions.
+  for (let i = 0; i < end; i += 4) {
+    a += values[i]! * values[i]!;
+    b += values[i + 1]! * values[i + 1]!;
+    c += values[i + 2]! * values[i + 2]!;
+    d += values[i + 3]! * values[i + 3]!;
+  }
+  for (let i = end; i < values.length; i++) a += values[i]! * values[i]!;
+  return Math.sqrt(a + b + (c + d));
+}
+
+/**
+ * Scales the gradient in place to a norm of at most `maxNorm`, as torch.nn.utils.clip_grad_norm_ does, and returns
+ * the norm before. A norm that is not finite leaves the gradient as it is.
+ */
+export function clipGradient(gradient: Float32Array, maxNorm: number): number {
+  const norm = globalNorm(gradient);
+  const factor = maxNorm / (norm + 1e-6);
+  if (Number.isFinite(norm) && factor < 1) {
+    for (let i = 0; i < gradient.length; i++) gradient[i]! *= factor;
+  }
+  return norm;
+}

@@ -1,0 +1,155 @@
+import { copyFileSync, existsSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type DecoderConfig, decoderConfig } from '../models/families.ts';
+import { type Parameter, parameterCount, parameterLayout, tensorPlaces, view } from '../models/parameters.ts';
+import { latestDirectory, writeDirectoryAtomic } from './atomic.ts';
+import { writeSafetensors } from './safetensors.ts';
+import { TensorStore, WEIGHTS_FILE } from './shards.ts';
+
+const CONFIG_FILE = 'config.json';
+
+/** What belongs to a model beside its weights, and is copied with it. */
+const COMPANIONS = [
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'special_tokens_map.json',
+  'chat_template.jinja',
+  'generation_config.json',
+] as const;
+
+export interface Checkpoint {
+  readonly config: DecoderConfig;
+  /** `config.json` as it stands, for writing it again. */
+  readonly rawConfig: Readonly<Record<string, unknown>>;
+  readonly layout: readonly Parameter[];
+  /** All weights, float32, in the layout's order. */
+  readonly weights: Float32Array;
+  /** The files the weights came from. */
+  readonly files: readonly string[];
+}
+
+/**
+ * Reads a Hugging Face checkpoint directory. Throws when a tensor is missing, unexpected, or of another shape than
+ * `config.json` asks for, naming the tensor, both shapes and the file.
+ */
+export function openCheckpoint(path: string): Checkpoint {
+  const directory = latestDirectory(path);
+  const { config, rawConfig } = readConfig(directory);
+  const layout = parameterLayout(config);
+  const store = new TensorStore(directory);
+  try {
+    checkTensors(store, layout, config, directory);
+    const weights = new Float32Array(parameterCount(layout));
+    for (const { tensor, offset, size } of tensorPlaces(layout)) {
+      store.readTensor(tensor, weights.subarray(offset, offset + size));
+    }
+    if (config.tied) checkTiedHead(store, view(weights, layout[0]!));
+    return { config, rawConfig, layout, weights, files: store.files };
+  } finally {
+    store.close();
+  }
+}
+
+/** Reads and checks only `config.json`. */
+export function readConfig(directory: string): Pick<Checkpoint, 'config' | 'rawConfig'> {
+  const path = join(latestDirectory(directory), CONFIG_FILE);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`${path}: cannot be read (${(error as Error).message}); give a Hugging Face checkpoint directory`, {
+      cause: error,
+    });
+  }
+  let rawConfig: unknown;
+  try {
+    rawConfig = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`${path}: not JSON (${(error as Error).message})`, { cause: error });
+  }
+  return { config: decoderConfig(rawConfig, path), rawConfig: rawConfig as Record<string, unknown> };
+}
+
+function checkTensors(
+  store: TensorStore,
+  layout: readonly Parameter[],
+  config: DecoderConfig,
+  directory: string,
+): void {
+  const files = store.files.join(', ');
+  const places = tensorPlaces(layout);
+  const missing = places.filter(({ tensor }) => store.find(tensor) === undefined).map(({ tensor }) => tensor);
+  if (missing.length > 0) {
+    throw new Error(`${files}: ${listed(missing)} missing, though ${join(directory, CONFIG_FILE)} asks for it`);
+  }
+  for (const { tensor, shape } of places) {
+    const found = store.find(tensor)!;
+    if (String(found.shape) === String(shape)) continue;
+    const ofVocabulary = shape[0] === config.vocabSize && found.shape[1] === shape[1];
+    throw new Error(
+      `${found.file}: tensor ${tensor} has shape [${found.shape}], ${CONFIG_FILE} asks for [${shape}]${
+        ofVocabulary ? ` (vocab_size ${config.vocabSize})` : ''
+      }; give the config.json that belongs to these weights`,
+    );
+  }
+  const expected = new Set(places.map(({ tensor }) => tensor));
+  // Older Llama checkpoints store the rotary frequencies, which follow from the config.
+  const extra = store.names.filter(
+    name => !expected.has(name) && !(config.tied && name === HEAD) && !name.endsWith('.rotary_emb.inv_freq'),
+  );
+  if (extra.length > 0) {
+    throw new Error(
+      `${files}: ${listed(extra)} unexpected: ${join(directory, CONFIG_FILE)} describes a model without it; give the config.json that belongs to these weights`,
+    );
+  }
+}
+
+const HEAD = 'lm_head.weight';
+
+function checkTiedHead(store: TensorStore, embedding: Float32Array): void {
+  const found = store.find(HEAD);
+  if (found === undefined) return;
+  const head = store.readTensor(HEAD);
+  if (head.length === embedding.length && head.every((value, i) => value === embedding[i])) return;
+  throw new Error(
+    `${found.file}: tensor ${HEAD} [${found.shape}] differs from model.embed_tokens.weight, though ${CONFIG_FILE} ties them; set tie_word_embeddings to false`,
+  );
+}
+
+/** `tensor a is` or `tensors a, b, c (and 9 more) are`. */
+function listed(names: readonly string[]): string {
+  const more = names.length > 3 ? ` (and ${names.length - 3} more)` : '';
+  return `${names.length === 1 ? 'tensor' : 'tensors'} ${names.slice(0, 3).join(', ')}${more} ${names.length === 1 ? 'is' : 'are'}`;
+}
+
+export interface CheckpointContent {
+  readonly rawConfig: Readonly<Record<string, unknown>>;
+  readonly layout: readonly Parameter[];
+  readonly weights: Float32Array;
+  /** Directory whose tokenizer, chat template and generation settings are copied along. */
+  readonly carry?: string;
+  /** Default F32, which is exact. */
+  readonly dtype?: 'F32' | 'BF16';
+}
+
+/** Writes a checkpoint that `openCheckpoint` and Transformers load, whole or not at all; see `writeDirectoryAtomic`. */
+export async function writeCheckpoint(directory: string, content: CheckpointContent): Promise<void> {
+  const { layout, weights, carry, dtype = 'F32' } = content;
+  const rawConfig: Record<string, unknown> = { ...content.rawConfig, dtype: dtype === 'F32' ? 'float32' : 'bfloat16' };
+  delete rawConfig.torch_dtype;
+  const tensors = tensorPlaces(layout).map(({ tensor, shape, offset, size }) => ({
+    name: tensor,
+    shape,
+    data: weights.subarray(offset, offset + size),
+  }));
+  await writeDirectoryAtomic(directory, async temporary => {
+    await writeFile(join(temporary, CONFIG_FILE), `${JSON.stringify(rawConfig, null, 2)}\n`);
+    await writeSafetensors(join(temporary, WEIGHTS_FILE), tensors, { dtype, metadata: { format: 'pt' } });
+    if (carry === undefined) return;
+    for (const name of COMPANIONS) {
+      const source = join(latestDirectory(carry), name);
+      if (existsSync(source)) copyFileSync(source, join(temporary, name));
+    }
+  });
+}

@@ -1,0 +1,112 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { z } from 'zod';
+import type { TensorInfo } from './header.ts';
+import { SafetensorsFile } from './safetensors.ts';
+
+export const WEIGHTS_FILE = 'model.safetensors';
+export const INDEX_FILE = 'model.safetensors.index.json';
+
+const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
+
+/** The tensors of a checkpoint directory, whether in one file or in shards. */
+export class TensorStore {
+  readonly files: readonly string[];
+  readonly #owners = new Map<string, SafetensorsFile>();
+  readonly #open: SafetensorsFile[] = [];
+
+  /** Opens `model.safetensors` or the shards that `model.safetensors.index.json` names. */
+  constructor(directory: string) {
+    try {
+      const single = join(directory, WEIGHTS_FILE);
+      const index = join(directory, INDEX_FILE);
+      if (existsSync(single)) this.#openSingle(single);
+      else if (existsSync(index)) this.#openShards(directory, index);
+      else
+        throw new Error(
+          `${directory}: neither ${WEIGHTS_FILE} nor ${INDEX_FILE} is there; convert the checkpoint to safetensors`,
+        );
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    this.files = this.#open.map(file => file.path);
+  }
+
+  get names(): string[] {
+    return [...this.#owners.keys()];
+  }
+
+  /** The tensor's header entry and its file, or undefined. */
+  find(name: string): (TensorInfo & { readonly file: string }) | undefined {
+    const owner = this.#owners.get(name);
+    return owner === undefined ? undefined : { ...owner.tensors.get(name)!, file: owner.path };
+  }
+
+  /** The tensor as float32, into `into` (of exactly its size) or a new array. */
+  readTensor(name: string, into?: Float32Array): Float32Array {
+    const owner = this.#owners.get(name);
+    if (owner === undefined) throw new Error(`no tensor ${JSON.stringify(name)} in ${this.files.join(', ')}`);
+    return owner.readTensor(name, into);
+  }
+
+  close(): void {
+    for (const file of this.#open.splice(0)) file.close();
+  }
+
+  #openSingle(path: string): void {
+    const file = this.#add(path);
+    for (const name of file.tensors.keys()) this.#owners.set(name, file);
+  }
+
+  #openShards(directory: string, index: string): void {
+    const weightMap = readIndex(index);
+    const shards = new Map<string, SafetensorsFile>();
+    for (const name of new Set(Object.values(weightMap))) {
+      if (basename(name) !== name) {
+        throw new Error(`${index}: names the shard ${JSON.stringify(name)} outside of its directory; fetch it again`);
+      }
+      const path = join(directory, name);
+      if (!existsSync(path)) throw new Error(`${path}: the shard is missing, ${INDEX_FILE} names it; fetch it again`);
+      shards.set(name, this.#add(path));
+    }
+    for (const [tensor, name] of Object.entries(weightMap)) {
+      const shard = shards.get(name)!;
+      if (!shard.tensors.has(tensor)) {
+        throw new Error(
+          `${shard.path}: no tensor ${JSON.stringify(tensor)}, though ${INDEX_FILE} places it there; fetch both again`,
+        );
+      }
+      this.#owners.set(tensor, shard);
+    }
+    for (const shard of shards.values()) {
+      for (const tensor of shard.tensors.keys()) {
+        if (this.#owners.get(tensor) !== shard) {
+          throw new Error(
+            `${shard.path}: tensor ${JSON.stringify(tensor)} is not placed there by ${INDEX_FILE}; fetch both again`,
+          );
+        }
+      }
+    }
+  }
+
+  #add(path: string): SafetensorsFile {
+    const file = new SafetensorsFile(path);
+    this.#open.push(file);
+    return file;
+  }
+}
+
+function readIndex(path: string): Record<string, string> {
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new Error(`${path}: not JSON (${(error as Error).message}); fetch it again`, { cause: error });
+  }
+  const parsed = indexSchema.safeParse(content);
+  if (!parsed.success) {
+    throw new Error(`${path}: weight_map is not a map from tensor to file name; fetch it again`);
+  }
+  return parsed.data.weight_map;
+}
