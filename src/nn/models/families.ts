@@ -61,7 +61,7 @@ const schema = z.object({
   sliding_window: size.nullish(),
   use_sliding_window: z.boolean().nullish(),
   layer_types: z.array(z.string()).nullish(),
-  quantization_config: z.unknown(),
+  quantization_config: z.unknown().optional(),
 });
 type HuggingFaceConfig = z.infer<typeof schema>;
 
