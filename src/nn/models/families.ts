@@ -27,8 +27,10 @@ export interface DecoderConfig {
   readonly padToken: number | null;
 }
 
-export const ARCHITECTURES = ['LlamaForCausalLM', 'MistralForCausalLM', 'Qwen2ForCausalLM'] as const;
-export type Architecture = (typeof ARCHITECTURES)[number];
+/** Known values of `architectures`, each with the `model_type` that Transformers finds it by. */
+const MODEL_TYPES = { LlamaForCausalLM: 'llama', MistralForCausalLM: 'mistral', Qwen2ForCausalLM: 'qwen2' } as const;
+export type Architecture = keyof typeof MODEL_TYPES;
+export const ARCHITECTURES = Object.keys(MODEL_TYPES) as Architecture[];
 
 const size = z.int().positive();
 const token = z.int().nonnegative();
@@ -36,7 +38,7 @@ const token = z.int().nonnegative();
 const rope = z.record(z.string(), z.unknown());
 
 const schema = z.object({
-  architectures: z.array(z.string()).length(1),
+  model_type: z.string(),
   vocab_size: size,
   hidden_size: size,
   num_hidden_layers: size,
@@ -162,6 +164,9 @@ function refuseUnsupported(config: HuggingFaceConfig, architecture: Architecture
   const refuse = (field: keyof HuggingFaceConfig, remedy: string) => {
     throw new Error(`${where}: ${field} is ${JSON.stringify(config[field])}, which is not supported; ${remedy}`);
   };
+  if (config.model_type !== MODEL_TYPES[architecture]) {
+    refuse('model_type', `${architecture} needs ${JSON.stringify(MODEL_TYPES[architecture])}`);
+  }
   if (config.hidden_act !== 'silu' && config.hidden_act !== 'swish') {
     refuse('hidden_act', 'only "silu" is');
   }
