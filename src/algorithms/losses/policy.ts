@@ -1,0 +1,110 @@
+import { type KlEstimator, klEstimate } from '../kl.ts';
+import type { Loss, LossContext, Ops } from '../ops.ts';
+
+/**
+ * A policy objective says what one token costs; `policyLoss` adds what all objectives have in common: off-policy
+ * correction, KL against the reference, entropy, weights and metrics.
+ */
+export interface PolicyObjective {
+  /** Names the objective and all of its options. */
+  readonly key: string;
+  /** Per-token cost, and per-token metrics whose token means are reported. */
+  build<T>(ops: Ops<T>, tokens: PolicyTokens<T>): { readonly loss: T; readonly metrics: Readonly<Record<string, T>> };
+}
+
+/** What an objective sees: one element per policy token, harmless values where a token does not count. */
+export interface PolicyTokens<T> {
+  /** log π; 0 where not active. */
+  readonly logprobs: T;
+  /** log π − log π_old; 0 where not active. */
+  readonly logRatio: T;
+  readonly advantages: T;
+  /** 1 where the token counts. */
+  readonly active: T;
+}
+
+export interface PolicyLossOptions {
+  readonly objective: PolicyObjective;
+  /** Adds β·KL(π ‖ π_ref) per token, reading inputs 'reference' and 'beta'. */
+  readonly kl?: KlEstimator | undefined;
+  /** Subtracts this times the entropy per token; 0 only reports it. */
+  readonly entropy?: number | undefined;
+  /** Multiplies the objective with the input 'correction', a weight ≥ 0 per token without gradient; 0 drops it. */
+  readonly correction?: boolean | undefined;
+}
+
+/** Log-ratios are bounded by this many nats before exp: e^20 is finite in float32 and far outside any clip range. */
+const RATIO_BOUND = 20;
+
+/** Importance ratio exp(log π − log π_old), safe at any log-ratio. */
+export function importanceRatio<T>(ops: Ops<T>, logRatio: T): T {
+  return ops.exp(ops.clamp(logRatio, -RATIO_BOUND, RATIO_BOUND));
+}
+
+/**
+ * Σ_t weights_t·(correction_t·ℓ_t + beta_t·KL_t − entropy·H_t).
+ *
+ * Inputs per policy token: 'advantages'; 'old', the log-probs that the ratio is taken against; 'weights' (aggregate.ts);
+ * 'share', weights of the token mean for metrics; and as declared by the options 'reference', 'beta', 'correction'.
+ * Tokens of weight 0 are selected away before anything is computed from them, so what they hold cannot leak.
+ *
+ * Metrics: policy_loss; kl (token mean against the reference, when in the loss); entropy_loss (mean entropy);
+ * correction_masked (share of tokens that a correction dropped); and the objective's own.
+ */
+export function policyLoss(options: PolicyLossOptions): Loss {
+  const { objective, kl, entropy, correction = false } = options;
+  if (entropy !== undefined && !Number.isFinite(entropy)) {
+    throw new Error(`the entropy coefficient must be a finite number, got ${entropy}`);
+  }
+  const inputs = ['advantages', 'old', 'weights', 'share'];
+  if (kl !== undefined) inputs.push('reference', 'beta');
+  if (correction) inputs.push('correction');
+  const terms = [objective.key];
+  if (kl !== undefined) terms.push(`kl=${kl}`);
+  if (entropy !== undefined) terms.push(`entropy=${entropy}`);
+  if (correction) terms.push('correction');
+
+  return {
+    key: terms.join('+'),
+    inputs,
+    entropy: entropy !== undefined,
+    build<T>(ops: Ops<T>, context: LossContext<T>) {
+      const { logprobs } = context;
+      const input = (name: string) => context.inputs[name]!;
+      const zero = ops.constant(0);
+      const select = (condition: T, values: T) => ops.where(condition, values, zero);
+      const counted = ops.less(zero, input('weights'));
+      const active = correction ? select(counted, ops.less(zero, input('correction'))) : counted;
+      const mean = (values: T) => ops.sum(ops.mul(input('share'), values));
+
+      const tokens: PolicyTokens<T> = {
+        logprobs: select(active, logprobs),
+        logRatio: select(active, ops.sub(logprobs, input('old'))),
+        advantages: select(active, input('advantages')),
+        active,
+      };
+      const { loss: perToken, metrics: objectiveMetrics } = objective.build(ops, tokens);
+      const corrected = correction ? ops.mul(select(active, input('correction')), perToken) : perToken;
+      let loss = ops.sum(ops.mul(input('weights'), select(active, corrected)));
+
+      const metrics: Record<string, T> = { policy_loss: loss };
+      for (const [name, values] of Object.entries(objectiveMetrics)) metrics[name] = mean(select(active, values));
+      if (correction) metrics.correction_masked = mean(ops.sub(counted, active));
+      if (kl !== undefined) {
+        const delta = select(counted, ops.sub(logprobs, input('reference')));
+        const divergence = klEstimate(ops, kl, delta);
+        metrics.kl = mean(divergence);
+        loss = ops.add(loss, ops.sum(ops.mul(ops.mul(input('weights'), input('beta')), divergence)));
+      }
+      if (entropy !== undefined) {
+        const values = select(counted, context.entropy!);
+        metrics.entropy_loss = mean(values);
+        if (entropy !== 0) {
+          const bonus = ops.mul(ops.constant(entropy), ops.sum(ops.mul(input('weights'), values)));
+          loss = ops.sub(loss, bonus);
+        }
+      }
+      return { loss, metrics };
+    },
+  };
+}
