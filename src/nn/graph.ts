@@ -1,0 +1,116 @@
+import { type Bindings, canonical, type Dim, type Shape, showShape, sizeOf } from './shape.ts';
+
+export type { Bindings, Dim, Shape };
+
+/** The graph: immutable typed nodes that point at their inputs. There is no graph object; outputs are the graph. */
+export type DType = 'float32' | 'int64' | 'int32' | 'bool';
+
+/** Every primitive. `primitives/table.ts` holds the rules of each; builders are in `ops.ts`. */
+export const PRIMITIVES = [
+  'input',
+  'constant',
+  'dimension',
+  'add',
+  'sub',
+  'mul',
+  'div',
+  'min',
+  'max',
+  'less',
+  'lessEqual',
+  'greater',
+  'equal',
+  'and',
+  'or',
+  'not',
+  'where',
+  'neg',
+  'exp',
+  'log',
+  'sqrt',
+  'reciprocal',
+  'abs',
+  'sign',
+  'tanh',
+  'sigmoid',
+  'softplus',
+  'cast',
+  'stopGradient',
+  'matmul',
+  'gemm',
+  'reshape',
+  'transpose',
+  'slice',
+  'pad',
+  'concat',
+  'expand',
+  'gatherRows',
+  'scatterAddRows',
+  'padRows',
+  'unpadRows',
+  'takeLast',
+  'putLast',
+  'reduceSum',
+  'reduceMax',
+  'argmax',
+  'cumsum',
+  'softmax',
+  'logSoftmax',
+] as const;
+export type PrimitiveName = (typeof PRIMITIVES)[number];
+
+export type ConstantData = Float32Array | BigInt64Array | Int32Array;
+export type AttributeValue = number | string | boolean | readonly Dim[] | ConstantData;
+export type Attributes = Readonly<Record<string, AttributeValue>>;
+
+export interface Node<A extends Attributes = Attributes> {
+  /** Creation order: an input of a node always has a smaller id. */
+  readonly id: number;
+  readonly op: PrimitiveName;
+  readonly inputs: readonly Node[];
+  readonly attributes: A;
+  readonly shape: Shape;
+  readonly dtype: DType;
+}
+
+export interface Signature {
+  readonly shape: Shape;
+  readonly dtype: DType;
+}
+
+let created = 0;
+
+/** For `ops.ts` and this file: everyone else builds nodes through builders, which check. */
+export function createNode(
+  op: PrimitiveName,
+  inputs: readonly Node[],
+  attributes: Attributes,
+  { shape, dtype }: Signature,
+): Node {
+  return Object.freeze({ id: created++, op, inputs, attributes, shape, dtype });
+}
+
+/** A tensor fed when the model runs (data, weights). */
+export function input(name: string, shape: Shape, dtype: DType = 'float32'): Node {
+  if (name === '') throw new RangeError('input: the name is empty');
+  for (const dim of shape) {
+    if (typeof dim === 'number' && !(Number.isInteger(dim) && dim >= 1)) {
+      throw new RangeError(`input "${name}": dimension ${dim} of ${showShape(shape)} is not a positive integer`);
+    }
+  }
+  return createNode('input', [], { name }, { shape: canonical(shape), dtype });
+}
+
+/** Fixed data, stored in the model. The array must not change afterwards. */
+export function constant(data: ConstantData, shape: Shape): Node {
+  if (sizeOf(shape) !== data.length) {
+    throw new RangeError(`constant: ${data.length} values do not fill ${showShape(shape)}`);
+  }
+  const dtype = data instanceof Float32Array ? 'float32' : data instanceof Int32Array ? 'int32' : 'int64';
+  return createNode('constant', [], { data }, { shape, dtype });
+}
+
+/** A float32 scalar. */
+export function scalar(value: number): Node {
+  return constant(Float32Array.of(value), []);
+}
