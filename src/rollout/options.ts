@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { options } from '../config/option.ts';
+
+/** How the columns of a dataset are read. */
+export const dataOptions = options({
+  'data.input_key': {
+    schema: z.string().min(1).default('input'),
+    help: 'Column of the prompt: text, or a list of messages {role, content}',
+    aliases: ['input_key'],
+  },
+  'data.label_key': {
+    schema: z.string().min(1).optional(),
+    help: 'Column of the label that environments and rewards compare with; without it tasks have none',
+    aliases: ['label_key'],
+  },
+  'data.input_template': {
+    schema: z.string().includes('{}').optional(),
+    help: 'Text around the prompt, which takes the place of {}',
+    aliases: ['input_template'],
+  },
+  'data.apply_chat_template': {
+    schema: z.boolean().default(false),
+    help: 'Make prompt text a user message, rendered by the chat template of the model, instead of feeding it as it is',
+    aliases: ['apply_chat_template'],
+  },
+  'data.on_malformed': {
+    schema: z.enum(['error', 'skip']).default('error'),
+    help: 'A dataset row that cannot be read stops the run, or is left out and counted',
+  },
+  'data.max_samples': {
+    schema: z.int().min(1).optional(),
+    help: 'Use only so many rows from the beginning of the dataset',
+    unit: 'rows',
+    aliases: ['max_samples'],
+  },
+});
+
+/** Where tasks come from and how the policy is sampled. */
+export const rolloutOptions = options({
+  'data.prompt_dataset': {
+    schema: z.string().min(1),
+    help: 'Tasks to train on: a JSONL file, one object a line',
+    aliases: ['prompt_data'],
+  },
+  'rollout.batch_size': {
+    schema: z.int().min(1).default(16),
+    help: 'Tasks (groups) sampled for one training step',
+    unit: 'tasks',
+    aliases: ['rollout_batch_size'],
+  },
+  'rollout.n_samples_per_prompt': {
+    schema: z.int().min(1).default(8),
+    help: 'Episodes per task, whose rewards are compared with each other',
+    unit: 'episodes',
+    aliases: ['n_samples_per_prompt'],
+  },
+  'rollout.max_new_tokens': {
+    schema: z.int().min(1).optional(),
+    help: 'Length of one answer; without it the rest of the window',
+    unit: 'tokens',
+    aliases: ['generate_max_len'],
+  },
+  'rollout.temperature': {
+    schema: z.number().positive().default(1),
+    help: 'Sampling temperature; the learner divides its logits by the same number',
+    aliases: ['temperature'],
+  },
+  'rollout.top_p': {
+    schema: z.number().positive().max(1).default(1),
+    help: 'Sample from the smallest set of tokens with this probability; 1 is off and keeps training on-policy',
+    aliases: ['top_p'],
+  },
+  'rollout.top_k': {
+    schema: z.int().min(0).default(0),
+    help: 'Sample from so many most probable tokens; 0 is off and keeps training on-policy',
+    unit: 'tokens',
+  },
+  'rollout.max_failure_rate': {
+    schema: z.number().min(0).max(1).default(0.5),
+    help: 'The run stops when a larger share of the episodes of a step fails; failed episodes are never trained on',
+  },
+});

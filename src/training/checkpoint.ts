@@ -1,0 +1,84 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { Learner } from '../engines/contracts.ts';
+import { messageOf } from '../episode/failure.ts';
+import { writeDirectoryAtomic } from '../nn/checkpoint/atomic.ts';
+
+/**
+ * A checkpoint is a directory `step-<n>` with the learner's full state and `trainer.json`. It is written beside its
+ * place and renamed into it, so whatever bears the name is complete.
+ */
+
+const TrainerState = z.object({
+  format: z.literal(1),
+  /** Steps completed. */
+  step: z.number().int().nonnegative(),
+  seed: z.number().int(),
+  cursor: z.object({ epoch: z.number().int().nonnegative(), position: z.number().int().nonnegative() }),
+});
+
+/** Everything beside the learner's state that a run needs to continue as if it had never stopped. */
+export type TrainerState = Omit<z.infer<typeof TrainerState>, 'format'>;
+
+const NAME = /^step-(\d+)$/;
+const nameOf = (step: number) => `step-${String(step).padStart(8, '0')}`;
+
+/** Writes a checkpoint and removes the oldest beyond `keep`. Returns its directory. */
+export async function saveCheckpoint(
+  root: string,
+  state: TrainerState,
+  learner: Learner,
+  { keep }: { readonly keep: number },
+): Promise<string> {
+  const directory = join(root, nameOf(state.step));
+  await writeDirectoryAtomic(directory, async temporary => {
+    await learner.save(join(temporary, 'learner'));
+    await writeFile(join(temporary, 'trainer.json'), `${JSON.stringify({ format: 1, ...state }, null, 2)}\n`);
+  });
+  for (const old of checkpoints(root).slice(0, -keep)) await rm(old, { recursive: true });
+  return directory;
+}
+
+/** The newest checkpoint below `root`, or undefined when there is none. */
+export function latestCheckpoint(root: string): string | undefined {
+  return checkpoints(root).at(-1);
+}
+
+/** Brings the learner to the state of a checkpoint. Throws when it is not one of a run with this seed. */
+export async function loadCheckpoint(directory: string, learner: Learner, seed: number): Promise<TrainerState> {
+  const state = readTrainerState(directory);
+  if (state.seed !== seed) {
+    throw new Error(
+      `${directory} belongs to a run with seed ${state.seed}, this one has ${seed}; set train.seed to ${state.seed} or resume elsewhere`,
+    );
+  }
+  await learner.load(join(directory, 'learner'));
+  return state;
+}
+
+function readTrainerState(directory: string): TrainerState {
+  const path = join(directory, 'trainer.json');
+  try {
+    const { format: _, ...state } = TrainerState.parse(JSON.parse(readFileSync(path, 'utf8')));
+    return state;
+  } catch (error) {
+    throw new Error(`${path} is not a trainer state: ${messageOf(error)}; resume from another checkpoint`, {
+      cause: error,
+    });
+  }
+}
+
+/** Directories of complete checkpoints, oldest first. */
+function checkpoints(root: string): string[] {
+  let names: string[];
+  try {
+    names = readdirSync(root);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+  const steps = names.flatMap(name => NAME.exec(name)?.[1] ?? []).map(Number);
+  return steps.sort((a, b) => a - b).map(step => join(root, nameOf(step)));
+}

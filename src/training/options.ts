@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import { options } from '../config/option.ts';
+
+/** How long and how a training job runs; the same for every kind of job. */
+export const trainOptions = options({
+  'train.seed': {
+    schema: z.int().min(0).default(42),
+    help: 'Every random choice of the run derives from it',
+  },
+  'train.max_epochs': {
+    schema: z.int().min(1).default(1),
+    help: 'Passes over the data: over each rollout batch (rl), over the dataset (sft)',
+    unit: 'passes',
+    aliases: ['max_epochs'],
+  },
+  'train.max_steps': {
+    schema: z.int().min(1).optional(),
+    help: 'Stop after so many steps, and end the learning-rate schedule there',
+    unit: 'steps',
+  },
+});
+
+/** Options of `rl` beside those. */
+export const rlTrainOptions = options({
+  'train.batch_size': {
+    schema: z.int().min(1).optional(),
+    help: 'Episodes per optimizer update; without it all of a step, which is on-policy',
+    unit: 'episodes',
+    aliases: ['train_batch_size'],
+  },
+  'train.num_episodes': {
+    schema: z.int().min(1).default(1),
+    help: 'Passes over the tasks',
+    unit: 'passes',
+    aliases: ['num_episodes'],
+  },
+  'train.full_determinism_enable': {
+    schema: z.boolean().default(false),
+    help: 'Same seed, same metrics and weights, whatever the order in which environments answer; turns of a step then wait for the slowest environment',
+  },
+});
+
+/** Options of `sft` beside those. */
+export const sftTrainOptions = options({
+  'train.batch_size': {
+    schema: z.int().min(1).default(32),
+    help: 'Examples per optimizer update',
+    unit: 'examples',
+    aliases: ['train_batch_size'],
+  },
+});
+
+export const evalOptions = options({
+  'eval.dataset': {
+    schema: z.string().min(1).optional(),
+    help: 'Held-out data (JSONL), evaluated before and after training; without it there is no evaluation',
+  },
+  'eval.max_samples': {
+    schema: z.int().min(1).optional(),
+    help: 'Use only so many rows from the beginning of eval.dataset',
+    unit: 'rows',
+  },
+  'eval.steps': {
+    schema: z.int().min(1).optional(),
+    help: 'Evaluate every so many steps, too',
+    unit: 'steps',
+    aliases: ['eval_steps'],
+  },
+});
+
+/** How episodes of an evaluation are sampled and scored. */
+export const evalSamplingOptions = options({
+  'eval.temperature': {
+    schema: z.number().min(0).default(0.6),
+    help: 'Sampling temperature in evaluation; 0 takes the most probable token',
+  },
+  'eval.n_samples_per_prompt': {
+    schema: z.int().min(1).default(1),
+    help: 'Attempts per task; pass@k is reported for k up to this number',
+    unit: 'episodes',
+  },
+  'eval.pass_score': {
+    schema: z.number().default(1),
+    help: 'An attempt with at least this score has solved its task',
+  },
+  'eval.report': {
+    schema: z.record(z.string(), z.string()).default({ accuracy: 'pass1' }),
+    help: 'What the final table and the result line show: label and metric, as in {accuracy: pass1}',
+  },
+});
+
+export const checkpointOptions = options({
+  'ckpt.output_dir': {
+    schema: z.string().min(1).optional(),
+    help: 'Directory of the final model (Hugging Face layout); without it <run.dir>/model',
+    aliases: ['save_path'],
+  },
+  'ckpt.path': {
+    schema: z.string().min(1).optional(),
+    help: 'Directory of resumable checkpoints; without it <run.dir>/checkpoints',
+    aliases: ['ckpt_path'],
+  },
+  'ckpt.save_steps': {
+    schema: z.int().min(1).optional(),
+    help: 'Write a resumable checkpoint every so many steps; one is also written when a run is interrupted',
+    unit: 'steps',
+    aliases: ['save_steps'],
+  },
+  'ckpt.max_num': {
+    schema: z.int().min(1).default(3),
+    help: 'Checkpoints kept; the oldest go first',
+  },
+  'ckpt.load_enable': {
+    schema: z.boolean().default(false),
+    help: 'Continue from the newest checkpoint in ckpt.path',
+    aliases: ['load_checkpoint'],
+  },
+});
