@@ -67,7 +67,14 @@ const schema = z.object({
 });
 type HuggingFaceConfig = z.infer<typeof schema>;
 
-/** Where Transformers stops when neither form of the rope base is given. */
+/** Fields whose absence Transformers fills with a number that depends on the architecture: here they must be given. */
+const REQUIRED: Readonly<Record<Architecture, readonly (keyof HuggingFaceConfig)[]>> = {
+  LlamaForCausalLM: [],
+  MistralForCausalLM: ['num_key_value_heads', 'sliding_window'],
+  Qwen2ForCausalLM: ['num_key_value_heads'],
+};
+
+/** The rotary base where neither form of it is given, as in Transformers. */
 const DEFAULT_ROPE_THETA = 10_000;
 
 /**
@@ -81,6 +88,8 @@ export function decoderConfig(raw: unknown, where = 'config.json'): DecoderConfi
   if (!parsed.success)
     throw new Error(`${where}: ${parsed.error.issues.map(issue => describe(issue, raw)).join('; ')}`);
   const config = parsed.data;
+  const absent = REQUIRED[architecture].find(field => config[field] === undefined);
+  if (absent !== undefined) throw new Error(`${where}: ${absent} is missing; ${architecture} needs it (null for none)`);
   const ropeTheta = readRope(config, where);
   refuseUnsupported(config, architecture, where);
 
@@ -89,6 +98,10 @@ export function decoderConfig(raw: unknown, where = 'config.json'): DecoderConfi
   const headDim = config.head_dim ?? config.hidden_size / heads;
   if (heads % kvHeads !== 0) {
     throw new Error(`${where}: num_attention_heads ${heads} is not a multiple of num_key_value_heads ${kvHeads}`);
+  }
+  if (architecture === 'LlamaForCausalLM' && config.hidden_size % heads !== 0) {
+    // Not needed here, but Transformers would refuse to load what is written.
+    throw new Error(`${where}: hidden_size ${config.hidden_size} is not a multiple of num_attention_heads ${heads}`);
   }
   if (!Number.isInteger(headDim) || headDim % 2 !== 0) {
     throw new Error(
@@ -144,7 +157,7 @@ function readRope(config: HuggingFaceConfig, where: string): number {
     for (const [key, value] of Object.entries(config[field] ?? {})) {
       const plain =
         value === null ||
-        key === 'rope_theta' ||
+        (field === 'rope_parameters' && key === 'rope_theta') ||
         ((key === 'rope_type' || key === 'type') && value === 'default') ||
         (key === 'partial_rotary_factor' && value === 1);
       if (plain) continue;

@@ -1,0 +1,47 @@
+"""Loads a checkpoint directory that tokenloop wrote in Transformers and compares logits.
+
+Usage:  python tools/golden/check_export.py <checkpoint directory> [<logits.safetensors>]
+Made for torch 2.15.0, transformers 5.23.0, safetensors 0.8.0.
+
+The second file holds, for i = 0, 1, ...: tokens.{i} [T] (token ids as float32) and logits.{i} [T, V] (float32, what
+tokenloop computed for them). Exits 1 when a logit differs by more than 1e-4, or when the checkpoint does not hold
+exactly the weights that Transformers expects. Without it only the loading is checked.
+"""
+
+import sys
+
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+
+TOLERANCE = 1e-4
+
+
+def main(directory, logits_file=None):
+    model, info = AutoModelForCausalLM.from_pretrained(
+        directory, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
+    )
+    problems = {kind: names for kind, names in info.items() if names}
+    if problems:
+        print("weights do not match:", problems)
+        return 1
+    print("loaded", directory, sum(p.numel() for p in model.parameters()), "weights")
+    if logits_file is None:
+        return 0
+    arrays = load_file(logits_file)
+    worst = 0.0
+    count = sum(name.startswith("tokens.") for name in arrays)
+    if count == 0:
+        print(logits_file, "holds no tokens.0")
+        return 1
+    with torch.no_grad():
+        for i in range(count):
+            ours = arrays[f"logits.{i}"]
+            theirs = model(arrays[f"tokens.{i}"].long()[None]).logits[0]
+            worst = max(worst, (ours - theirs).abs().max().item())
+    print(f"{count} sequences, largest difference of a logit {worst:.2e}")
+    return 0 if worst <= TOLERANCE else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
