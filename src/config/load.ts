@@ -1,0 +1,69 @@
+import { type Assignment, readArguments } from './arguments.ts';
+import { ConfigError } from './error.ts';
+import { readConfigFile } from './file.ts';
+import { lookup } from './lookup.ts';
+import type { Options, Values } from './option.ts';
+import { expected, fromWords, jsonSchemaOf } from './schema.ts';
+
+export interface Resolved<T extends Options> {
+  readonly values: Values<T>;
+  /** One line each, for the user: older names that were understood. */
+  readonly notices: readonly string[];
+  /** Path of the file given by `--config`, as given. */
+  readonly configFile?: string;
+  /** Names that the file or the command line set; the others have their defaults. */
+  readonly given: ReadonlySet<string>;
+}
+
+/**
+ * Values of all options: defaults, then the file of `--config`, then the command line from
+ * left to right, the later one winning.
+ *
+ * Throws a ConfigError with one line for each fault found, all sources taken together.
+ */
+export function resolve<T extends Options>(
+  options: T,
+  { argv, cwd }: { readonly argv: readonly string[]; readonly cwd: string },
+): Resolved<T> {
+  const faults: string[] = [];
+  const notices: string[] = [];
+  const command = readArguments(options, argv, faults);
+  const fromFile = command.configFile === undefined ? [] : readConfigFile(options, command.configFile, cwd, faults);
+
+  const assigned = new Map<string, Assignment & { readonly raw: unknown }>();
+  for (const assignment of [...fromFile, ...command.assignments]) {
+    const found = lookup(options, assignment.name);
+    if ('fault' in found) {
+      faults.push(`${assignment.label}: ${found.fault}`);
+      continue;
+    }
+    if (found.name !== assignment.name) {
+      notices.push(`${assignment.label} is an older name of ${found.name}; both are understood`);
+    }
+    const raw = 'words' in assignment ? fromWords(options[found.name]!, assignment.words) : assignment.value;
+    assigned.set(found.name, { ...assignment, raw });
+  }
+
+  const values: Record<string, unknown> = {};
+  for (const [name, option] of Object.entries(options)) {
+    const assignment = assigned.get(name);
+    const parsed = option.schema.safeParse(assignment?.raw);
+    values[name] = parsed.data;
+    if (parsed.success) continue;
+    const own = parsed.error.issues.find(issue => issue.code === 'custom')?.message;
+    const wanted = own ?? `expected ${expected(jsonSchemaOf(option))}`;
+    faults.push(
+      assignment === undefined
+        ? `${name} is missing; ${wanted} (${option.help})`
+        : `${assignment.label} is ${JSON.stringify(assignment.raw)}; ${wanted}`,
+    );
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
+  const { configFile } = command;
+  return {
+    values: values as Values<T>,
+    notices,
+    given: new Set(assigned.keys()),
+    ...(configFile === undefined ? {} : { configFile }),
+  };
+}

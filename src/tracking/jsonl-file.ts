@@ -1,0 +1,89 @@
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/**
+ * A file of JSON objects, one a line, each with its `step`, in the order of the steps. A line is there whole or not at
+ * all: what a failed write left behind is cut off again.
+ */
+export class JsonlFile {
+  readonly #file: FileHandle;
+  #end: number;
+  #queue: Promise<void> = Promise.resolve();
+
+  private constructor(file: FileHandle, end: number) {
+    this.#file = file;
+    this.#end = end;
+  }
+
+  /**
+   * Opens `path` for appending, creating it and its directory. With `resumeAfter` the records of later steps are
+   * removed, since the resumed run will write them again; without it the file starts empty. A last line that a crash
+   * cut short is removed.
+   */
+  static async open(path: string, { resumeAfter }: { readonly resumeAfter?: number } = {}): Promise<JsonlFile> {
+    await mkdir(dirname(path), { recursive: true });
+    // Appending mode: a write goes to the end of the file even after a failed one was cut off.
+    const file = await open(path, 'a+');
+    try {
+      const end = resumeAfter === undefined ? 0 : await endOf(file, path, resumeAfter);
+      await file.truncate(end);
+      return new JsonlFile(file, end);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  /** Appends one line for each JSON text; they arrive together, or none does and the promise rejects. */
+  append(lines: readonly string[]): Promise<void> {
+    const written = this.#queue.then(async () => {
+      const bytes = Buffer.from(lines.map(line => `${line}\n`).join(''));
+      try {
+        await this.#file.appendFile(bytes);
+        this.#end += bytes.length;
+      } catch (error) {
+        await this.#file.truncate(this.#end);
+        throw error;
+      }
+    });
+    this.#queue = written.catch(() => undefined);
+    return written;
+  }
+
+  async close(): Promise<void> {
+    await this.#queue;
+    await this.#file.sync();
+    await this.#file.close();
+  }
+}
+
+/** Offset behind the last whole line whose step is at most `last`. */
+async function endOf(file: FileHandle, path: string, last: number): Promise<number> {
+  const chunk = Buffer.alloc(1 << 20);
+  let pending = Buffer.alloc(0);
+  let offset = 0;
+  let line = 0;
+  for (let position = 0; ; ) {
+    const { bytesRead } = await file.read(chunk, 0, chunk.length, position);
+    if (bytesRead === 0) return offset;
+    position += bytesRead;
+    pending = Buffer.concat([pending, chunk.subarray(0, bytesRead)]);
+    for (let newline = pending.indexOf(10); newline >= 0; newline = pending.indexOf(10)) {
+      line += 1;
+      if (stepOf(pending.subarray(0, newline).toString(), `${path}:${line}`) > last) return offset;
+      offset += newline + 1;
+      pending = pending.subarray(newline + 1);
+    }
+  }
+}
+
+function stepOf(line: string, where: string): number {
+  let step: unknown;
+  try {
+    step = (JSON.parse(line) as { step?: unknown }).step;
+  } catch (cause) {
+    throw new Error(`${where}: not JSON; remove the line, or the file, to resume into this directory`, { cause });
+  }
+  if (typeof step === 'number') return step;
+  throw new Error(`${where}: no "step" number; remove the line, or the file, to resume into this directory`);
+}

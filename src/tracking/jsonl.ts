@@ -1,0 +1,44 @@
+import { join } from 'node:path';
+import type { Episode } from '../episode/episode.ts';
+import { JsonlFile } from './jsonl-file.ts';
+import type { Tracker } from './tracker.ts';
+
+export interface JsonlOptions {
+  /** Directory of the run; created when missing. */
+  readonly dir: string;
+  /** One episode as a JSON object (`serializeEpisode`); without it no episodes are written. */
+  readonly serialize?: (episode: Episode) => string;
+  /** Continue the files of an earlier run, without the records of later steps than this one. */
+  readonly resumeAfter?: number;
+}
+
+/**
+ * `metrics.jsonl`: `{"step": 3, "train/reward": 0.5, …}`, a line for each record, flat names; a number that JSON does
+ * not have is written as a string ("NaN"). `episodes.jsonl`: the serialised episode with `step` and `phase` in front.
+ */
+export async function jsonlTracker({ dir, serialize, resumeAfter }: JsonlOptions): Promise<Tracker> {
+  const mode = resumeAfter === undefined ? {} : { resumeAfter };
+  const metricsFile = await JsonlFile.open(join(dir, 'metrics.jsonl'), mode);
+  const episodesFile = serialize
+    ? await JsonlFile.open(join(dir, 'episodes.jsonl'), mode).catch(async error => {
+        await metricsFile.close();
+        throw error;
+      })
+    : undefined;
+  return {
+    name: 'jsonl',
+    log: ({ step, metrics }) => metricsFile.append([JSON.stringify({ step, ...metrics }, nonFinite)]),
+    episodes: async ({ step, phase, episodes }) => {
+      if (!episodesFile || !serialize) return;
+      const head = `{"step":${step},"phase":${JSON.stringify(phase)},`;
+      await episodesFile.append(episodes.map(episode => head + serialize(episode).slice(1)));
+    },
+    close: async () => {
+      await Promise.all([metricsFile.close(), episodesFile?.close()]);
+    },
+  };
+}
+
+function nonFinite(_key: string, value: unknown): unknown {
+  return typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
+}
