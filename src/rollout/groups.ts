@@ -52,12 +52,11 @@ export async function runGroups(specs: readonly GroupSpec[], context: RolloutCon
   };
   context.signal.addEventListener('abort', stop, { once: true });
   try {
+    // All of them end, and are cleaned up, before an abort is passed on.
+    const running = specs.map((spec, i) => seats[i]!.map((seat, sample) => runEpisode(spec, sample, seat, context)));
+    await Promise.allSettled(running.flat());
     return await Promise.all(
-      specs.map(async (spec, i) => ({
-        task: spec.task,
-        group: spec.group,
-        episodes: await Promise.all(seats[i]!.map((seat, sample) => runEpisode(spec, sample, seat, context))),
-      })),
+      specs.map(async ({ task, group }, i) => ({ task, group, episodes: await Promise.all(running[i]!) })),
     );
   } finally {
     context.signal.removeEventListener('abort', stop);
