@@ -1,6 +1,50 @@
 import { delta } from './delta.ts';
+import { readJson } from './files.ts';
 import type { Renderer, TextCodec } from './renderer.ts';
-import type { ChatTemplate } from './template.ts';
+import { type ChatTemplate, loadChatTemplate } from './template.ts';
+import { loadTokenizer, type Tokenizer } from './tokenizer.ts';
+
+/**
+ * Tokenizer, chat template and stop tokens of a checkpoint directory. Answers end with any id that
+ * `generation_config.json`, `config.json` or `tokenizer_config.json` name as the end of sequence.
+ * `templateVariables` are handed to the chat template beside the special tokens.
+ */
+export async function loadRenderer(
+  directory: string,
+  options: { readonly templateVariables?: Readonly<Record<string, unknown>> } = {},
+): Promise<Renderer> {
+  const tokenizer = await loadTokenizer(directory);
+  const variables = { ...tokenizer.specialTokens, ...options.templateVariables };
+  return chatRenderer({
+    codec: tokenizer,
+    template: await loadChatTemplate(directory, variables),
+    stopTokens: await stopTokens(directory, tokenizer),
+  });
+}
+
+async function stopTokens(directory: string, tokenizer: Tokenizer): Promise<number[]> {
+  const ids = new Set<number>();
+  for (const name of ['generation_config.json', 'config.json']) {
+    const declared = (await readJson(directory, name))?.eos_token_id ?? [];
+    for (const id of Array.isArray(declared) ? declared : [declared]) {
+      if (!Number.isInteger(id) || id < 0) {
+        throw new Error(`eos_token_id in ${directory}/${name} is ${JSON.stringify(declared)}; token ids are expected`);
+      }
+      ids.add(id);
+    }
+  }
+  const name = tokenizer.specialTokens.eos_token;
+  if (name !== undefined) {
+    const id = tokenizer.tokenId(name);
+    if (id === undefined) {
+      throw new Error(
+        `eos_token ${JSON.stringify(name)} of ${directory}/tokenizer_config.json is not in tokenizer.json`,
+      );
+    }
+    ids.add(id);
+  }
+  return [...ids];
+}
 
 /** A renderer of its parts. Without a template the renderer encodes and decodes but knows no conversations. */
 export function chatRenderer(parts: {

@@ -1,6 +1,7 @@
 import { Template } from '@huggingface/jinja';
 import { messageOf } from '../episode/failure.ts';
 import type { Message } from '../episode/task.ts';
+import { readJson, readText } from './files.ts';
 
 /** A conversation as the text the policy sees. */
 export interface ChatTemplate {
@@ -44,6 +45,50 @@ export function chatTemplate(source: string, variables: Readonly<Record<string, 
       }
     },
   };
+}
+
+/**
+ * The chat template of a checkpoint directory: `chat_template.jinja`, or `chat_template` of `tokenizer_config.json`,
+ * which is one template or a list of named ones (`default`, and `tool_use` for conversations with tools).
+ * Undefined when there is none.
+ */
+export async function loadChatTemplate(
+  directory: string,
+  variables: Readonly<Record<string, unknown>> = {},
+): Promise<ChatTemplate | undefined> {
+  const file = await readText(directory, 'chat_template.jinja');
+  if (file !== undefined) return chatTemplate(file, variables);
+  const declared = (await readJson(directory, 'tokenizer_config.json'))?.chat_template;
+  if (declared === undefined || declared === null) return undefined;
+  if (typeof declared === 'string') return chatTemplate(declared, variables);
+  const named = new Map(namedTemplates(declared, directory).map(t => [t.name, chatTemplate(t.template, variables)]));
+  const usual = named.get('default');
+  if (usual === undefined) {
+    throw new Error(
+      `${directory} has the chat templates [${[...named.keys()].join(', ')}] and none named 'default'; write the one ` +
+        'to use into chat_template.jinja',
+    );
+  }
+  return {
+    render(messages, options = {}) {
+      const hasTools = options.tools !== undefined && options.tools.length > 0;
+      return ((hasTools ? named.get('tool_use') : undefined) ?? usual).render(messages, options);
+    },
+  };
+}
+
+function namedTemplates(declared: unknown, directory: string): { name: string; template: string }[] {
+  const isNamed = (entry: unknown): entry is { name: string; template: string } =>
+    typeof entry === 'object' &&
+    entry !== null &&
+    'name' in entry &&
+    typeof entry.name === 'string' &&
+    'template' in entry &&
+    typeof entry.template === 'string';
+  if (Array.isArray(declared) && declared.every(isNamed)) return declared;
+  throw new Error(
+    `chat_template in ${directory}/tokenizer_config.json is neither text nor a list of {name, template} objects`,
+  );
 }
 
 /** Templates print arguments as JSON objects; clients of the OpenAI API send them as JSON text. */
