@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import type { Generation } from '../engines/contracts.ts';
+import type { Environment, Reset, StepResult } from '../envs/contracts.ts';
+import { explain, preview } from '../episode/explain.ts';
+import { generationProblems } from '../episode/validate.ts';
+import type { RewardOutput } from '../rewards/contracts.ts';
+
+/**
+ * What users' code hands in, checked at the door: each function returns the value or throws an error that names the
+ * field and what was there. They are called inside `boundary`, which adds whose side it was.
+ */
+
+const messages = z.array(z.looseObject({ role: z.string(), content: z.string() }));
+const text = z.union([z.string(), messages], { error: 'expected text or an array of messages {role, content}' });
+const images = z.array(z.object({ mediaType: z.string(), data: z.instanceof(Uint8Array) }));
+const metrics = z.record(z.string(), z.number());
+
+const reset = z.object({
+  observation: text,
+  images: images.optional(),
+  stateKey: z.string().optional(),
+});
+
+const stepResult = z.object({
+  reward: z.number(),
+  score: z.number().optional(),
+  feedback: text.optional(),
+  done: z.boolean(),
+  samplingParams: z
+    .strictObject({
+      temperature: z.number().min(0).optional(),
+      topP: z.number().positive().max(1).optional(),
+      maxTokens: z.int().min(1).optional(),
+    })
+    .optional(),
+  images: images.optional(),
+  stateKey: z.string().optional(),
+  metrics: metrics.optional(),
+});
+
+const rewardOutput = z.object({
+  reward: z.number(),
+  score: z.number().optional(),
+  metrics: metrics.optional(),
+});
+
+export function checkEnvironment(value: Environment): Environment {
+  if (typeof value?.reset === 'function' && typeof value.step === 'function') return value;
+  throw new Error(`the factory gave ${preview(value)}; it must give an object with reset and step`);
+}
+
+export function checkReset(value: Reset): Reset {
+  return check(reset, value);
+}
+
+export function checkStepResult(value: StepResult): StepResult {
+  const result = check(stepResult, value);
+  if (!result.done && result.feedback === undefined) {
+    throw new Error('feedback: expected text or messages, got nothing; only the last step (done: true) needs none');
+  }
+  return result;
+}
+
+/** Scores of a batch of `count` answers, each as an object. */
+export function checkRewards(values: readonly (number | RewardOutput)[], count: number): RewardOutput[] {
+  if (!Array.isArray(values)) {
+    throw new Error(
+      `expected an array of ${count} scores, got ${preview(values)}; wrap a function of one answer in perSample`,
+    );
+  }
+  if (values.length !== count) throw new Error(`expected ${count} scores, one for each answer, got ${values.length}`);
+  return values.map(value => check(rewardOutput, typeof value === 'number' ? { reward: value } : value));
+}
+
+export function checkGeneration(generation: Generation, vocabularySize: number): Generation {
+  const problems = generationProblems(generation, 'answer', vocabularySize);
+  if (problems.length > 0) throw new Error(problems.slice(0, 3).join('; '));
+  return generation;
+}
+
+function check<T>(schema: z.ZodType, value: T): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return value;
+  throw new Error(explain(parsed.error, value));
+}

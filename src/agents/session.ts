@@ -1,0 +1,172 @@
+import type { Generation, SamplingParams } from '../engines/contracts.ts';
+import { type Episode, EpisodeRecorder, type Outcome, path } from '../episode/episode.ts';
+import { boundary, EpisodeError, type FailureClass, messageOf } from '../episode/failure.ts';
+import type { Image, Message, Task } from '../episode/task.ts';
+import { checkGeneration } from './checks.ts';
+import type { ExecutorContext } from './contracts.ts';
+
+/** What every execution mode shares: one episode being recorded, its limits, its deadline and its clean-up. */
+
+/** One answer of the policy, as recorded. */
+export interface Answer {
+  /** Id of the policy segment. */
+  readonly segment: number;
+  /** Decoded, without the stop token and other special tokens: what environments and rewards read. */
+  readonly text: string;
+  /** Decoded, without the stop token only: what the chat template shows of it. */
+  readonly content: string;
+  readonly generation: Generation;
+}
+
+export class Session {
+  readonly task: Task;
+  readonly context: ExecutorContext;
+  readonly recorder: EpisodeRecorder;
+  /** Aborts when the episode is over or the caller gives up. */
+  readonly signal: AbortSignal;
+  /** Longest sequence of this episode, in tokens. */
+  readonly window: number;
+  /** The last score given; undefined leaves it to the sum of rewards. */
+  score: number | undefined;
+  readonly metrics: Record<string, number> = {};
+  readonly #cleanups: { readonly what: string; readonly call: () => unknown }[] = [];
+  #ended = false;
+
+  constructor(task: Task, context: ExecutorContext, signal: AbortSignal) {
+    this.task = task;
+    this.context = context;
+    this.signal = signal;
+    this.recorder = new EpisodeRecorder({ id: context.id, task, group: context.group, sample: context.sample });
+    this.window = Math.min(context.limits.maxTokens, context.policy.contextLength);
+  }
+
+  /** Calls someone else's code: under the deadline, and with the class of whose it is on whatever goes wrong. */
+  call<T>(failureClass: FailureClass, what: string, call: () => T | PromiseLike<T>): Promise<T> {
+    return boundary(failureClass, what, call, { signal: this.signal, timeoutMs: this.context.limits.callTimeoutMs });
+  }
+
+  /** `call` runs when the episode is over, however it ends; at once if it is over already. */
+  onEnd(what: string, call: () => unknown): void {
+    this.#cleanups.push({ what, call });
+    if (this.#ended) void this.end();
+  }
+
+  /** Runs the clean-ups, each under the deadline. One that fails is logged and counted. */
+  async end(): Promise<void> {
+    const { id, limits, log } = this.context;
+    for (let next = this.#cleanups.pop(); next !== undefined; next = this.#cleanups.pop()) {
+      const { what, call } = next;
+      try {
+        await boundary('environment', what, call, { timeoutMs: limits.callTimeoutMs });
+      } catch (error) {
+        this.addMetrics({ close_failed: 1 });
+        log(`episode ${id}: ${messageOf(error)}`);
+      }
+    }
+    this.#ended = true;
+  }
+
+  /** Records what the policy is given first. Returns the segment. Text is fed as it is, messages are rendered. */
+  async open(prompt: string | readonly Message[], images?: readonly Image[]): Promise<number> {
+    const { renderer } = this.context;
+    const tokens = await this.call('environment', 'prompt', () => {
+      const encoded = typeof prompt === 'string' ? renderer.encode(prompt) : renderer.prompt(prompt);
+      if (encoded.length === 0) throw new Error('it has no tokens, and the policy must be given at least one');
+      return encoded;
+    });
+    if (tokens.length >= this.window) throw this.#overflow(tokens.length);
+    return this.recorder.feed(-1, 'prompt', tokens, images);
+  }
+
+  /** True if `more` tokens and an answer of at least one fit behind `length` tokens. */
+  fits(length: number, more: number): boolean {
+    return length + more < this.window;
+  }
+
+  /** Lets the policy answer below `parent` and records it. At most `maxTokens`, or what the window leaves. */
+  async answer(parent: number, params: Partial<SamplingParams> & { readonly maxTokens: number }): Promise<Answer> {
+    const { policy, renderer } = this.context;
+    const { recorder } = this;
+    const tokens = recorder.context(parent);
+    const images = this.images(parent);
+    const stopTokens = policy.params.stopTokens.length > 0 ? policy.params.stopTokens : renderer.stopTokens;
+    const maxTokens = Math.min(params.maxTokens, this.window - tokens.length);
+    const request = { tokens, ...(images.length > 0 ? { images } : {}), params: { ...params, maxTokens, stopTokens } };
+    // No deadline here: the policy keeps its own, since how long an answer takes depends on the whole batch.
+    const generation = await boundary(
+      'provider',
+      'policy',
+      async () => checkGeneration(await policy.generate(request), renderer.vocabularySize),
+      { signal: this.signal },
+    );
+    const segment = recorder.sampled(parent, generation);
+    if (generation.finishReason === 'abort') {
+      throw new EpisodeError('provider', `policy: the answer was aborted after ${generation.tokens.length} tokens`);
+    }
+    const stopped = generation.finishReason === 'stop' && stopTokens.includes(generation.tokens.at(-1) ?? -1);
+    const said = stopped ? generation.tokens.subarray(0, -1) : generation.tokens;
+    const text = renderer.decode(said);
+    return { segment, text, content: renderer.decode(said, { special: true }), generation };
+  }
+
+  /** Images on the path to `segment`, in the order in which the policy was shown them. */
+  images(segment: number): Image[] {
+    const { segments } = this.recorder;
+    return path(segments, segment).flatMap(id => segments[id]!.images ?? []);
+  }
+
+  /** Everything on the path to `segment` as text, special tokens included. */
+  textUpTo(segment: number): string {
+    return this.context.renderer.decode(this.recorder.context(segment), { special: true });
+  }
+
+  addMetrics(metrics: Readonly<Record<string, number>> | undefined): void {
+    for (const [name, value] of Object.entries(metrics ?? {})) this.metrics[name] = (this.metrics[name] ?? 0) + value;
+  }
+
+  #overflow(length: number): EpisodeError {
+    const { limits, policy } = this.context;
+    const limit =
+      limits.maxTokens <= policy.contextLength
+        ? `agent.max_tokens (${limits.maxTokens}); raise it or shorten the prompt`
+        : `the model's context of ${policy.contextLength} tokens; shorten the prompt or use a model with a longer one`;
+    return new EpisodeError('overflow', `a prompt of ${length} tokens leaves no room for an answer in ${limit}`);
+  }
+}
+
+/**
+ * Records one episode. A failure that has a class becomes the episode's outcome; an abort of `context.signal` rejects
+ * with its reason. Whatever the end, the session's signal is aborted first and its clean-ups run after that, each
+ * under the deadline; one that fails is logged and counted in the metric `close_failed`.
+ */
+export async function recordEpisode(
+  task: Task,
+  context: ExecutorContext,
+  play: (session: Session) => Promise<Outcome>,
+): Promise<Episode> {
+  context.signal.throwIfAborted();
+  const controller = new AbortController();
+  const forward = () => controller.abort(context.signal.reason);
+  context.signal.addEventListener('abort', forward, { once: true });
+  const session = new Session(task, context, controller.signal);
+  try {
+    const outcome = await settle(session, play);
+    return session.recorder.finish(outcome, { score: session.score, metrics: { ...session.metrics } });
+  } finally {
+    context.signal.removeEventListener('abort', forward);
+  }
+
+  async function settle(session: Session, play: (session: Session) => Promise<Outcome>): Promise<Outcome> {
+    try {
+      return await play(session);
+    } catch (error) {
+      if (context.signal.aborted) throw context.signal.reason;
+      if (!(error instanceof EpisodeError)) throw error;
+      const { failureClass: failure, message } = error;
+      return { kind: 'failed', failure, message, step: session.recorder.steps.length };
+    } finally {
+      controller.abort(new Error('the episode is over'));
+      await session.end();
+    }
+  }
+}
