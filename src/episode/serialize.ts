@@ -153,9 +153,10 @@ function writeNumber(value: number): number | string {
 
 /** The shortest decimal that rounds to the same float32; nine digits always do. */
 function writeFloat32(value: number): number | string {
+  if (!Number.isFinite(value) || value === 0) return writeNumber(value);
   for (let digits = 6; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return writeNumber(short);
+    if (Math.fround(short) === value) return short;
   }
-  return writeNumber(Number.isFinite(value) ? Number(value.toPrecision(9)) : value);
+  return Number(value.toPrecision(9));
 }
