@@ -25,11 +25,8 @@ export function ppoObjective(options: PpoOptions): PolicyObjective {
   return {
     key: `ppo(${low},${high}${dualClip === undefined ? '' : `,dual=${dualClip}`})`,
     build<T>(ops: Ops<T>, { logRatio, advantages }: PolicyTokens<T>) {
-      const ratio = importanceRatio(ops, logRatio);
-      const plain = ops.mul(ratio, advantages);
-      const clipped = ops.mul(ops.clamp(ratio, 1 - low, 1 + high), advantages);
-      const surrogate = ops.min(plain, clipped);
-      const metrics: Record<string, T> = { ppo_clip_ratio: ops.less(clipped, plain), ppo_kl: ops.neg(logRatio) };
+      const { surrogate, clipped } = clippedSurrogate(ops, logRatio, advantages, [low, high]);
+      const metrics: Record<string, T> = { ppo_clip_ratio: clipped, ppo_kl: ops.neg(logRatio) };
       if (dualClip === undefined) return { loss: ops.neg(surrogate), metrics };
 
       const floor = ops.mul(ops.constant(dualClip), advantages);
@@ -38,6 +35,19 @@ export function ppoObjective(options: PpoOptions): PolicyObjective {
       return { loss: ops.neg(ops.where(negative, ops.max(surrogate, floor), surrogate)), metrics };
     },
   };
+}
+
+/** min(ρ·A, clip(ρ)·A), and 1 where the clipped value is the smaller. */
+export function clippedSurrogate<T>(
+  ops: Ops<T>,
+  logRatio: T,
+  advantages: T,
+  [low, high]: readonly [low: number, high: number],
+): { readonly surrogate: T; readonly clipped: T } {
+  const ratio = importanceRatio(ops, logRatio);
+  const plain = ops.mul(ratio, advantages);
+  const bounded = ops.mul(ops.clamp(ratio, 1 - low, 1 + high), advantages);
+  return { surrogate: ops.min(plain, bounded), clipped: ops.less(bounded, plain) };
 }
 
 /** @throws Error unless 0 ≤ low ≤ 1 and high ≥ 0. */

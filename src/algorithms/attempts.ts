@@ -1,0 +1,193 @@
+import { SOURCE, type Trajectory } from '../episode/trajectory.ts';
+
+/**
+ * What credit assignment works on: an attempt is a stream of the distinct policy tokens of one try at a task, cut into
+ * turns, with each turn's reward on its last token. Environment tokens are not in the stream, so they are not time.
+ *
+ * An episode recorded as several rows (one per leaf of its tree) is one of two things, and the caller says which:
+ *   parts         the rows are pieces of one attempt (rewritten history, folded context, one row per turn): one attempt,
+ *                 whose turns are the distinct turns of all rows in the order in which they were recorded;
+ *   alternatives  each row is an attempt of its own (tree search), weighing Π 1 / children over the branch points on
+ *                 its path, so an episode's leaves weigh 1 together: a tree never counts as several group members.
+ * A chain is one attempt of weight 1 either way.
+ */
+export type Leaves = 'parts' | 'alternatives';
+
+export interface Turn {
+  /** The turn's tokens are [start, end) of the stream. */
+  readonly start: number;
+  readonly end: number;
+  readonly reward: number;
+  readonly stateKey?: string;
+  /** Id of the policy segment. */
+  readonly segment: number;
+}
+
+export interface Attempt {
+  readonly episode: string;
+  readonly task: string;
+  readonly group: string;
+  /** In (0, 1]. */
+  readonly weight: number;
+  readonly turns: readonly Turn[];
+  /** Tokens in the stream. */
+  readonly length: number;
+}
+
+/** Where a row's turns are in the stream of its attempt. */
+interface Row {
+  readonly attempt: number;
+  readonly turns: readonly Turn[];
+  /** [turns] start of each turn in the stream. */
+  readonly starts: readonly number[];
+  readonly length: number;
+}
+
+export class Attempts {
+  readonly attempts: readonly Attempt[];
+  readonly #rows: readonly Row[];
+
+  constructor(attempts: readonly Attempt[], rows: readonly Row[]) {
+    this.attempts = attempts;
+    this.#rows = rows;
+  }
+
+  /** Values per row [P] → values per attempt [length]. Rows that share a token must agree on it. */
+  gather(what: string, perRow: readonly Float32Array[]): Float64Array[] {
+    if (perRow.length !== this.#rows.length) {
+      throw new Error(`${what}: ${perRow.length} arrays for ${this.#rows.length} trajectories`);
+    }
+    const streams = this.attempts.map(attempt => new Float64Array(attempt.length));
+    this.#eachTurn((row, index, turn, start) => {
+      const values = perRow[index]!;
+      if (values.length !== row.length) {
+        throw new Error(`${what}: trajectory ${index} has ${row.length} policy tokens, got ${values.length} values`);
+      }
+      streams[row.attempt]!.set(values.subarray(turn.start, turn.end), start);
+    });
+    return streams;
+  }
+
+  /** Values per attempt [length] → values per row [P]. */
+  scatter(streams: readonly Float64Array[]): Float32Array[] {
+    const rows = this.#rows.map(row => new Float32Array(row.length));
+    this.#eachTurn((row, index, turn, start) => {
+      const stream = streams[row.attempt]!;
+      rows[index]!.set(stream.subarray(start, start + turn.end - turn.start), turn.start);
+    });
+    return rows;
+  }
+
+  #eachTurn(visit: (row: Row, index: number, turn: Turn, start: number) => void): void {
+    for (const [index, row] of this.#rows.entries()) {
+      for (const [j, turn] of row.turns.entries()) visit(row, index, turn, row.starts[j]!);
+    }
+  }
+}
+
+/**
+ * @throws Error for a failed episode (it is never trained on) and for a reward that is not finite, naming the episode.
+ */
+export function attemptsOf(trajectories: readonly Trajectory[], leaves: Leaves = 'parts'): Attempts {
+  const turns = trajectories.map(turnsOfRow);
+  const byEpisode = new Map<string, number[]>();
+  for (const [i, trajectory] of trajectories.entries()) {
+    if (trajectory.outcome.kind === 'failed') {
+      throw new Error(
+        `episode '${trajectory.episode}' failed (${trajectory.outcome.message}) and cannot be trained on`,
+      );
+    }
+    const rows = byEpisode.get(trajectory.episode);
+    if (rows) rows.push(i);
+    else byEpisode.set(trajectory.episode, [i]);
+  }
+
+  const attempts: Attempt[] = [];
+  const rows = new Array<Row>(trajectories.length);
+  const add = (members: readonly number[], attemptTurns: readonly Turn[], weight: number) => {
+    const { episode, task, group } = trajectories[members[0]!]!;
+    const starts = new Map(attemptTurns.map(turn => [turn.segment, turn.start]));
+    for (const i of members) {
+      rows[i] = {
+        attempt: attempts.length,
+        turns: turns[i]!,
+        starts: turns[i]!.map(turn => starts.get(turn.segment)!),
+        length: turns[i]!.at(-1)?.end ?? 0,
+      };
+    }
+    attempts.push({ episode, task, group, weight, turns: attemptTurns, length: attemptTurns.at(-1)?.end ?? 0 });
+  };
+  for (const members of byEpisode.values()) {
+    if (members.length === 1) add(members, turns[members[0]!]!, 1);
+    else if (leaves === 'parts') add(members, merged(members.map(i => turns[i]!)), 1);
+    else {
+      const weights = leafWeights(members.map(i => turns[i]!));
+      for (const [j, i] of members.entries()) add([i], turns[i]!, weights[j]!);
+    }
+  }
+  return new Attempts(attempts, rows);
+}
+
+/**
+ * The turns of one row, over its policy tokens. Tokens before a step's end that belong to no step count to that step;
+ * tokens after the last step form a turn without reward.
+ */
+function turnsOfRow(trajectory: Trajectory): Turn[] {
+  const { sources, steps, leaf } = trajectory;
+  const turns: Turn[] = [];
+  let cursor = 0;
+  let tokens = 0;
+  const countTo = (end: number) => {
+    for (; cursor < end; cursor++) if (sources[cursor] === SOURCE.policy) tokens++;
+    return tokens;
+  };
+  for (const { segment, end, reward, stateKey } of steps) {
+    if (!Number.isFinite(reward)) {
+      throw new Error(`episode '${trajectory.episode}' has the reward ${reward}; rewards must be finite numbers`);
+    }
+    const start = tokens;
+    turns.push({ start, end: countTo(end), reward, segment, ...(stateKey === undefined ? {} : { stateKey }) });
+  }
+  const start = tokens;
+  if (countTo(sources.length) > start) turns.push({ start, end: tokens, reward: 0, segment: leaf });
+  return turns;
+}
+
+/** Distinct turns of several rows in the order of their segments, laid end to end. */
+function merged(rows: readonly (readonly Turn[])[]): Turn[] {
+  const distinct = new Map<number, Turn>();
+  for (const turn of rows.flat()) distinct.set(turn.segment, turn);
+  let start = 0;
+  return [...distinct.values()]
+    .sort((a, b) => a.segment - b.segment)
+    .map(turn => {
+      const end = start + turn.end - turn.start;
+      const placed = { ...turn, start, end };
+      start = end;
+      return placed;
+    });
+}
+
+/** Weight of each leaf: 1 divided equally among the children at each branch point. */
+function leafWeights(rows: readonly (readonly Turn[])[]): number[] {
+  const weights = new Array<number>(rows.length).fill(0);
+  const descend = (members: readonly number[], depth: number, weight: number): void => {
+    if (members.length === 1) {
+      weights[members[0]!] = weight;
+      return;
+    }
+    const children = new Map<number | string, number[]>();
+    for (const i of members) {
+      // A path that ends here is a child of its own.
+      const key = rows[i]![depth]?.segment ?? `end ${i}`;
+      children.set(key, [...(children.get(key) ?? []), i]);
+    }
+    for (const child of children.values()) descend(child, depth + 1, weight / children.size);
+  };
+  descend(
+    rows.map((_, i) => i),
+    0,
+    1,
+  );
+  return weights;
+}

@@ -1,0 +1,36 @@
+export type { AdvantageInput, AdvantageOutput, CreditOptions, Estimator } from './advantages/contract.ts';
+export { ESTIMATOR_NAMES, type EstimatorName, type EstimatorOptions, estimator } from './advantages/index.ts';
+export type { Whitening } from './advantages/whiten.ts';
+export { type Aggregation, aggregate, tokenMean, type Weights } from './aggregate.ts';
+export {
+  type Algorithm,
+  type AlgorithmParts,
+  behaviourLogprobs,
+  checkGroupSize,
+  computeAdvantages,
+  createAlgorithm,
+  type KlTerm,
+  type LossInputs,
+  lossInputs,
+  type StepData,
+} from './algorithm.ts';
+export type { Leaves } from './attempts.ts';
+export { CORRECTIONS, type Correction, type CorrectionType, correct, mismatch } from './corrections.ts';
+export { KL_ESTIMATORS, type KlController, type KlEstimator, klController, klPenalty } from './kl.ts';
+export { type ObjectiveOptions, objective, POLICY_LOSSES, type PolicyLossType } from './losses/index.ts';
+export { likelihoodLoss } from './losses/likelihood.ts';
+export { type PolicyLossOptions, type PolicyObjective, type PolicyTokens, policyLoss } from './losses/policy.ts';
+export { evaluate, type NumericContext, type NumericResult } from './numeric.ts';
+export type { Loss, LossContext, Ops } from './ops.ts';
+export {
+  cispo,
+  drGrpo,
+  grpo,
+  gspo,
+  ppo,
+  type RecipeOptions,
+  reinforceBaseline,
+  reinforcePlusPlus,
+  rloo,
+} from './recipes.ts';
+export type { Time } from './returns.ts';

@@ -1,0 +1,203 @@
+import { z } from 'zod';
+import { options, type Values } from '../config/option.ts';
+import { ESTIMATOR_NAMES, type EstimatorName, estimator } from './advantages/index.ts';
+import { AGGREGATION_MODES, type Aggregation } from './aggregate.ts';
+import { type Algorithm, createAlgorithm } from './algorithm.ts';
+import { CORRECTIONS } from './corrections.ts';
+import { KL_ESTIMATORS } from './kl.ts';
+import { objective, POLICY_LOSSES } from './losses/index.ts';
+import { unknownNameMessage } from './registry.ts';
+import { TIMES } from './returns.ts';
+
+/** Estimators that need nothing beyond the samples of the policy. */
+const WIRED = ESTIMATOR_NAMES.filter(name => name !== 'gae' && name !== 'remax');
+
+const named = <const T extends string>(kind: string, names: readonly T[]) =>
+  z.enum(names, { error: issue => unknownNameMessage(kind, issue.input, names) });
+const range = z.tuple([z.number(), z.number()]);
+
+export const algorithmOptions = options({
+  'algo.advantage.estimator': {
+    schema: named('advantage estimator', WIRED).default('group_norm' satisfies EstimatorName),
+    help: 'How rewards become advantages; the default (GRPO) compares the samples of a task and needs no critic',
+    aliases: ['advantage_estimator'],
+  },
+  'algo.advantage.gamma': {
+    schema: z.number().min(0).max(1).default(1),
+    help: 'Discount of later rewards, per unit of algo.advantage.time',
+    aliases: ['gamma'],
+  },
+  'algo.advantage.time': {
+    schema: named('unit of time', TIMES).default('turn'),
+    help: 'What the discount counts: turns, or tokens of the policy; tokens of the environment never count',
+  },
+  'algo.advantage.no_std_norm': {
+    schema: z.boolean().default(false),
+    help: 'Do not divide by the standard deviation over the batch (reinforce, reinforce_baseline)',
+    aliases: ['no_advantage_std_norm'],
+  },
+  'algo.advantage.mean_norm': {
+    schema: z.boolean().optional(),
+    help: 'Subtract the mean over the batch; without it on for reinforce and off for reinforce_baseline, where it would give groups of equal rewards an advantage',
+  },
+  'algo.advantage.is_correction_enable': {
+    schema: z.boolean().default(false),
+    help: 'Correct for the difference between the sampling and the training distribution',
+    aliases: ['enable_vllm_is_correction'],
+  },
+  'algo.advantage.is_correction_type': {
+    schema: named('correction', CORRECTIONS).default('tis'),
+    help: 'How it is corrected: weights per token, or tokens or sequences left out',
+  },
+  'algo.advantage.is_correction_threshold': {
+    schema: range.default([0.5, 5]),
+    help: 'Lowest and highest ratio; for m2po the second number bounds the mean squared log-ratio',
+    aliases: ['vllm_is_truncated_threshold'],
+  },
+  'algo.kl.init_coef': {
+    schema: z.number().min(0).default(0),
+    help: 'Weight of the divergence from the initial policy; 0 runs no reference model',
+    aliases: ['init_kl_coef'],
+  },
+  'algo.kl.target': {
+    schema: z.number().positive().optional(),
+    help: 'Divergence per token towards which the weight adapts; without it the weight is fixed',
+    unit: 'nats',
+    aliases: ['kl_target'],
+  },
+  'algo.kl.horizon': {
+    schema: z.number().positive().default(10_000),
+    help: 'Episodes over which an adapting weight changes by a fifth at most',
+    unit: 'episodes',
+    aliases: ['kl_horizon'],
+  },
+  'algo.kl.estimator': {
+    schema: named('KL estimator', KL_ESTIMATORS).optional(),
+    help: 'Without it k1 in the reward and k3 in the loss',
+    aliases: ['kl_estimator'],
+  },
+  'algo.kl.use_loss': {
+    schema: z.boolean().default(false),
+    help: 'Put the divergence into the loss instead of the reward',
+    aliases: ['use_kl_loss'],
+  },
+  'actor.policy_loss_type': {
+    schema: named('policy loss', POLICY_LOSSES).default('ppo'),
+    help: 'What a token costs',
+    aliases: ['policy_loss_type'],
+  },
+  'actor.eps_clip': {
+    schema: z.number().min(0).max(1).optional(),
+    help: 'Clip range of the ratio; without it that of the loss: 0.2 (ppo), 0.0003 and 0.0004 (gspo), 1 and 4 (cispo)',
+    aliases: ['eps_clip'],
+  },
+  'actor.eps_clip_low_high': {
+    schema: range.optional(),
+    help: 'Lower and upper clip range, when they differ (clip-higher)',
+    aliases: ['eps_clip_low_high'],
+  },
+  'actor.dual_clip': {
+    schema: z.number().gt(1).optional(),
+    help: 'Bounds the loss of a token with a negative advantage by this many times the advantage (ppo)',
+    aliases: ['dual_clip'],
+  },
+  'actor.entropy_coef': {
+    schema: z.number().optional(),
+    help: 'Weight of the entropy bonus; 0 only reports the entropy, without it it is not computed',
+    unit: 'per nat',
+    aliases: ['entropy_loss_coef'],
+  },
+  'actor.loss_aggregation': {
+    schema: named('aggregation', AGGREGATION_MODES).optional(),
+    help: 'token: every token counts the same; sequence: every episode; constant: divide by a fixed length. Without it constant for dr_grpo, sequence for gspo and sapo, token otherwise',
+  },
+  'actor.loss_length': {
+    schema: z.int().min(1).optional(),
+    help: 'The fixed length of constant aggregation; without it rollout.max_new_tokens',
+    unit: 'tokens',
+  },
+  'actor.ratio_against': {
+    schema: z.enum(['proximal', 'behaviour']).default('proximal'),
+    help: 'proximal: compute log-probs anew before each update; behaviour: use those of the sampler',
+  },
+  'reward.clip_range': {
+    schema: range.optional(),
+    help: 'Bounds of the reward of a step, applied before rewards are compared; without it rewards stay as they are',
+    aliases: ['reward_clip_range'],
+  },
+});
+
+export type AlgorithmValues = Values<typeof algorithmOptions>;
+
+/**
+ * The algorithm that the flags describe.
+ * @param context.maxNewTokens longest answer, the default length of constant aggregation
+ * @throws Error for a combination that makes no sense, with the reason
+ */
+export function algorithmFromOptions(
+  values: AlgorithmValues,
+  context: { readonly maxNewTokens?: number | undefined } = {},
+): Algorithm {
+  const name = values['algo.advantage.estimator'];
+  const clip = values['actor.eps_clip'];
+  const coefficient = values['algo.kl.init_coef'];
+  const [low, high] = values['algo.advantage.is_correction_threshold'];
+  return createAlgorithm({
+    name,
+    estimator: estimator(name, {
+      gamma: values['algo.advantage.gamma'],
+      time: values['algo.advantage.time'],
+      whitening: whitening(name, values),
+    }),
+    objective: objective(values['actor.policy_loss_type'], {
+      clip: values['actor.eps_clip_low_high'] ?? (clip === undefined ? undefined : [clip, clip]),
+      dualClip: values['actor.dual_clip'],
+    }),
+    aggregation: aggregation(values, context.maxNewTokens),
+    kl: {
+      coefficient,
+      target: values['algo.kl.target'],
+      horizon: values['algo.kl.horizon'],
+      estimator: values['algo.kl.estimator'],
+      placement: values['algo.kl.use_loss'] ? 'loss' : 'reward',
+    },
+    entropy: values['actor.entropy_coef'],
+    correction: values['algo.advantage.is_correction_enable']
+      ? { type: values['algo.advantage.is_correction_type'], low, high }
+      : undefined,
+    ratioAgainst: values['actor.ratio_against'],
+    rewardClip: values['reward.clip_range'],
+  });
+}
+
+function whitening(name: string, values: AlgorithmValues) {
+  const noStd = values['algo.advantage.no_std_norm'];
+  const mean = values['algo.advantage.mean_norm'];
+  if (name !== 'reinforce' && name !== 'reinforce_baseline') {
+    if (!noStd && mean === undefined) return undefined;
+    throw new Error(
+      `'${name}' is not normalised over the batch; algo.advantage.no_std_norm and mean_norm are for reinforce and reinforce_baseline`,
+    );
+  }
+  return { mean: mean ?? name === 'reinforce', std: !noStd };
+}
+
+function aggregation(values: AlgorithmValues, maxNewTokens: number | undefined): Aggregation {
+  const loss = values['actor.policy_loss_type'];
+  const fallback =
+    values['algo.advantage.estimator'] === 'dr_grpo'
+      ? 'constant'
+      : loss === 'gspo' || loss === 'sapo'
+        ? 'sequence'
+        : 'token';
+  const mode = values['actor.loss_aggregation'] ?? fallback;
+  if (mode !== 'constant') {
+    if (values['actor.loss_length'] === undefined) return { mode };
+    throw new Error(`actor.loss_length is for constant aggregation, and the aggregation is '${mode}'`);
+  }
+  const length = values['actor.loss_length'] ?? maxNewTokens;
+  if (length === undefined) {
+    throw new Error('constant aggregation divides by a fixed length: set actor.loss_length or rollout.max_new_tokens');
+  }
+  return { mode, length };
+}
