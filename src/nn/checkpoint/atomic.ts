@@ -11,6 +11,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   EPERM: 'permission denied: choose a directory you may write to',
   EROFS: 'the disk is read-only: choose a directory on another disk',
   EIO: 'the disk reported an error: choose a directory on another disk',
+  EEXIST: 'a part of the path is a file: choose another path',
   ENOTDIR: 'a part of the path is a file: choose another path',
   EISDIR: 'there is a directory of that name: choose another path',
   EMFILE: 'too many open files: raise the limit (ulimit -n)',
@@ -32,7 +33,7 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array): 
 
 /**
  * Makes a directory whole or not at all: `fill` writes into a temporary sibling, which then takes the place of `path`.
- * Where `path` exists it is kept until the new one is complete. If the process dies between the two renames of a
+ * Where `path` exists it is kept until the new one is complete, and then removed with everything in it. If the process dies between the two renames of a
  * replacement the old directory is left as `<path>.old`, where `latestDirectory` and the next write find it.
  */
 export async function writeDirectoryAtomic(path: string, fill: (temporary: string) => Promise<void>): Promise<void> {
@@ -68,9 +69,13 @@ async function replaceAtomically(path: string, write: (temporary: string) => Pro
   try {
     await mkdir(dirname(temporary), { recursive: true });
     await rm(temporary, { recursive: true, force: true });
-    await write(temporary);
+    try {
+      await write(temporary);
+    } catch (error) {
+      await rm(temporary, { recursive: true, force: true });
+      throw error;
+    }
   } catch (error) {
-    await rm(temporary, { recursive: true, force: true });
     throw explain(path, error);
   } finally {
     inProgress.delete(temporary);

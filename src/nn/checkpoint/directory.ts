@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type DecoderConfig, decoderConfig } from '../models/families.ts';
@@ -133,7 +133,10 @@ export interface CheckpointContent {
   readonly dtype?: 'F32' | 'BF16';
 }
 
-/** Writes a checkpoint that `openCheckpoint` and Transformers load, whole or not at all; see `writeDirectoryAtomic`. */
+/**
+ * Writes a checkpoint that `openCheckpoint` and Transformers load, whole or not at all; see `writeDirectoryAtomic`.
+ * Replaces an older checkpoint, and refuses to replace anything else.
+ */
 export async function writeCheckpoint(directory: string, content: CheckpointContent): Promise<void> {
   const { layout, weights, carry, dtype = 'F32' } = content;
   const rawConfig: Record<string, unknown> = { ...content.rawConfig, dtype: dtype === 'F32' ? 'float32' : 'bfloat16' };
@@ -143,6 +146,7 @@ export async function writeCheckpoint(directory: string, content: CheckpointCont
     shape,
     data: weights.subarray(offset, offset + size),
   }));
+  refuseForeign(directory);
   await writeDirectoryAtomic(directory, async temporary => {
     await writeFile(join(temporary, CONFIG_FILE), `${JSON.stringify(rawConfig, null, 2)}\n`);
     await writeSafetensors(join(temporary, WEIGHTS_FILE), tensors, { dtype, metadata: { format: 'pt' } });
@@ -152,4 +156,14 @@ export async function writeCheckpoint(directory: string, content: CheckpointCont
       if (existsSync(source)) copyFileSync(source, join(temporary, name));
     }
   });
+}
+
+/** A mistyped path must not cost somebody their files. */
+function refuseForeign(directory: string): void {
+  if (!existsSync(directory)) return;
+  const names = readdirSync(directory);
+  if (names.length === 0 || names.includes(CONFIG_FILE)) return;
+  throw new Error(
+    `${directory}: holds files (${names.slice(0, 3).join(', ')}) but no checkpoint, and is not replaced; choose a new or empty directory`,
+  );
 }
