@@ -218,8 +218,10 @@ export function emit(outputs: Readonly<Record<string, Node>>, options: EmitOptio
     const inputs = node.inputs.map(each => values.get(each)!);
     values.set(node, primitives[node.op].emit(writer, inputs, node));
   }
+  if (values.size === 0) throw new RangeError(`model "${name}" has no outputs`);
   const infos = Object.entries(outputs).map(([output, { shape, dtype }]) => ({ name: output, shape, dtype }));
   for (const { name: output } of infos) {
+    if (output.startsWith('%')) throw new RangeError(`output "${output}": names that start with % are reserved`);
     if (writer.inputs.has(output)) throw new RangeError(`"${output}" names both an input and an output`);
   }
   nameOutputs(

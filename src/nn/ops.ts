@@ -1,10 +1,8 @@
 import {
   type Attributes,
-  constant,
   createNode,
   type Dim,
   type DType,
-  input,
   type Node,
   type PrimitiveName,
   type Shape,
@@ -18,7 +16,6 @@ import { axisOf, broadcastShapes, mulDims, sameShape, showShape, sizeOf } from '
  * operation and the shapes. Float operations broadcast as in NumPy; a symbolic dimension broadcasts only against an
  * equal one or 1. Negative axes count from the end.
  */
-export { constant, input, scalar };
 
 function apply(op: PrimitiveName, inputs: readonly Node[], attributes: Attributes = {}): Node {
   return createNode(op, inputs, attributes, primitives[op].infer(inputs, attributes));

@@ -69,8 +69,8 @@ export class Session {
         enableCpuMemArena: true,
         // Costs nothing without and saves a third of the memory (dynamic shapes defeat it anyway).
         enableMemPattern: false,
-        // Errors only: warnings about shapes that meet at run time say nothing that the graph has not checked.
-        logSeverityLevel: 3,
+        // Nothing but fatal errors on stderr: errors are thrown, and the graph has checked what warnings are about.
+        logSeverityLevel: 4,
         ...(threads === undefined ? {} : { intraOpNumThreads: threads }),
         // Idle sessions would otherwise keep spinning threads that slow every other session down.
         extra: { session: { force_spinning_stop: '1' } },

@@ -1,3 +1,4 @@
+import { scalar } from '../graph.ts';
 import { type Derivative, elementwise, type Primitive, primitive } from './primitive.ts';
 
 /** Elementwise arithmetic on two broadcast inputs. Integers are allowed; gradients flow through float32 only. */
@@ -32,13 +33,13 @@ export const arithmetic = {
   // Where both are equal the gradient goes to a.
   min: binary('min', 'Min', ({ inputs: [a, b] }, dy, ops) => {
     const first = ops.lessEqual(a!, b!);
-    const zero = ops.scalar(0);
+    const zero = scalar(0);
     return [ops.sumTo(ops.where(first, dy, zero), a!.shape), ops.sumTo(ops.where(first, zero, dy), b!.shape)];
   }),
 
   max: binary('max', 'Max', ({ inputs: [a, b] }, dy, ops) => {
     const second = ops.greater(b!, a!);
-    const zero = ops.scalar(0);
+    const zero = scalar(0);
     return [ops.sumTo(ops.where(second, zero, dy), a!.shape), ops.sumTo(ops.where(second, dy, zero), b!.shape)];
   }),
 };

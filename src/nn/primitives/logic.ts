@@ -1,4 +1,4 @@
-import type { DType } from '../graph.ts';
+import { type DType, scalar } from '../graph.ts';
 import { broadcastShapes } from '../shape.ts';
 import { elementwise, type Primitive, primitive, requireDType } from './primitive.ts';
 
@@ -39,7 +39,7 @@ export const logic = {
       return { shape: broadcastShapes('where', ...inputs.map(node => node.shape)), dtype };
     },
     derivative: ({ inputs: [condition, a, b] }, dy, ops) => {
-      const zero = ops.scalar(0);
+      const zero = scalar(0);
       return [
         undefined,
         ops.sumTo(ops.where(condition!, dy, zero), a!.shape),

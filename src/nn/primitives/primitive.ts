@@ -40,7 +40,6 @@ export type OnnxAttribute = number | string | readonly number[];
 
 /** The operations that derivative rules are written in; `ops.ts` provides them. */
 export interface Algebra {
-  scalar(value: number): Node;
   add(a: Node, b: Node): Node;
   sub(a: Node, b: Node): Node;
   mul(a: Node, b: Node): Node;

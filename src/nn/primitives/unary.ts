@@ -1,3 +1,4 @@
+import { scalar } from '../graph.ts';
 import { type Derivative, elementwise, type Primitive, primitive } from './primitive.ts';
 
 function unary(op: string, operator: string, derivative: 'none' | Derivative): Primitive {
@@ -13,13 +14,13 @@ export const unaries = {
   neg: unary('neg', 'Neg', (_, dy, ops) => [ops.neg(dy)]),
   exp: unary('exp', 'Exp', (y, dy, ops) => [ops.mul(dy, y)]),
   log: unary('log', 'Log', ({ inputs: [x] }, dy, ops) => [ops.div(dy, x!)]),
-  sqrt: unary('sqrt', 'Sqrt', (y, dy, ops) => [ops.div(ops.mul(dy, ops.scalar(0.5)), y)]),
+  sqrt: unary('sqrt', 'Sqrt', (y, dy, ops) => [ops.div(ops.mul(dy, scalar(0.5)), y)]),
   reciprocal: unary('reciprocal', 'Reciprocal', (y, dy, ops) => [ops.neg(ops.mul(dy, ops.mul(y, y)))]),
   // 0 at 0, as in PyTorch.
   abs: unary('abs', 'Abs', ({ inputs: [x] }, dy, ops) => [ops.mul(dy, ops.sign(x!))]),
   sign: unary('sign', 'Sign', 'none'),
-  tanh: unary('tanh', 'Tanh', (y, dy, ops) => [ops.mul(dy, ops.sub(ops.scalar(1), ops.mul(y, y)))]),
-  sigmoid: unary('sigmoid', 'Sigmoid', (y, dy, ops) => [ops.mul(dy, ops.mul(y, ops.sub(ops.scalar(1), y)))]),
+  tanh: unary('tanh', 'Tanh', (y, dy, ops) => [ops.mul(dy, ops.sub(scalar(1), ops.mul(y, y)))]),
+  sigmoid: unary('sigmoid', 'Sigmoid', (y, dy, ops) => [ops.mul(dy, ops.mul(y, ops.sub(scalar(1), y)))]),
   // The runtime evaluates x + log1p(exp(-x)) for x > 0, so nothing overflows.
   softplus: unary('softplus', 'Softplus', ({ inputs: [x] }, dy, ops) => [ops.mul(dy, ops.sigmoid(x!))]),
 };

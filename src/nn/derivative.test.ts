@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { evaluate, floats, gradientErrors, ints, wave } from '../../tests/support/graph.ts';
+import { gradients } from './derivative.ts';
+import { constant, input, type Node, scalar } from './graph.ts';
+import * as ops from './ops.ts';
+
+/** The gradient of Σ y for a vector x of given values. */
+async function gradientOf(build: (x: Node) => Node, ...values: number[]): Promise<number[]> {
+  const x = input('x', [values.length]);
+  const [dx] = gradients(ops.reduceSum(build(x)), [x]);
+  const { y } = await evaluate({ y: dx! }, { x: floats(...values) });
+  return Array.from(y as Float32Array);
+}
+
+describe('gradients', () => {
+  it('of a two-layer perceptron with a softmax loss agree with finite differences', async () => {
+    const errors = await gradientErrors({
+      of: [['N', 3], [4, 3], [4], [5, 4], [5], [4]],
+      symbols: { N: 3 },
+      fixed: { target: { shape: ['N'], dtype: 'int64', data: ints(4, 0, 4) } },
+      build: ([x, w1, b1, w2, b2, norm], { target }) => {
+        const hidden = ops.rmsNorm(ops.silu(ops.linear(x!, w1!, b1)), ops.add(norm!, scalar(2)), 0.1);
+        return ops.neg(ops.mean(ops.takeLast(ops.logSoftmax(ops.linear(hidden, w2!, b2)), target!)));
+      },
+    });
+    expect(errors).toEqual([]);
+  });
+
+  it('of one head of causal attention over padded rows agree with finite differences', async () => {
+    const masked = constant(floats(0, -1e30, 0, 0), [2, 2]);
+    const errors = await gradientErrors({
+      of: [
+        ['N', 2],
+        [6, 2],
+      ],
+      symbols: { N: 3, B: 2 },
+      fixed: {
+        pad: { shape: ['2*B'], dtype: 'int64', data: ints(0, 1, 2, 0) },
+        unpad: { shape: ['N'], dtype: 'int64', data: ints(0, 1, 2) },
+        real: { shape: ['2*B', 1], dtype: 'float32', data: floats(1, 1, 1, 0) },
+      },
+      build: ([x, w], { pad, unpad, real }) => {
+        const qkv = ops.reshape(ops.padRows(ops.linear(x!, w!), pad!, unpad!), ['B', 2, 6]);
+        const [q, k, v] = [0, 2, 4].map(at => ops.slice(qkv, 2, at, at + 2));
+        const scores = ops.add(ops.matmul(q!, ops.transpose(k!, [0, 2, 1])), masked);
+        const context = ops.matmul(ops.softmax(scores), v!);
+        return ops.unpadRows(ops.reshape(context, ['2*B', 2]), unpad!, pad!, real!);
+      },
+    });
+    expect(errors).toEqual([]);
+  });
+
+  it('of gradients agree with finite differences', async () => {
+    const second = (build: (x: Node) => Node) => ({
+      of: [[2, 3]],
+      build: ([x]: readonly Node[]) => gradients(ops.reduceSum(ops.square(build(x!))), [x!])[0]!,
+    });
+    expect(await gradientErrors(second(ops.softmax))).toEqual([]);
+    expect(await gradientErrors(second(x => ops.tanh(ops.linear(x, x))))).toEqual([]);
+    expect(await gradientErrors(second(x => ops.gatherRows(x, constant(ints(1, 1, 0), [3]))))).toEqual([]);
+    expect(await gradientErrors(second(x => ops.takeLast(ops.exp(x), constant(ints(1, 0), [2]))))).toEqual([]);
+  });
+
+  it('add up over every use of a node', async () => {
+    expect(await gradientOf(x => ops.add(ops.mul(x, x), ops.sub(x, x)), 1, -3)).toEqual([2, -6]);
+  });
+
+  it('at kinks follow the stated rules', async () => {
+    expect(await gradientOf(x => ops.min(x, scalar(1)), 0, 1, 2)).toEqual([1, 1, 0]);
+    expect(await gradientOf(x => ops.min(scalar(1), x), 0, 1, 2)).toEqual([1, 0, 0]);
+    expect(await gradientOf(x => ops.max(x, scalar(1)), 0, 1, 2)).toEqual([0, 1, 1]);
+    expect(await gradientOf(x => ops.max(scalar(1), x), 0, 1, 2)).toEqual([0, 0, 1]);
+    expect(await gradientOf(x => ops.clamp(x, -1, 1), -2, -1, 0, 1, 2)).toEqual([0, 1, 1, 1, 0]);
+    expect(await gradientOf(ops.abs, -2, 0, 2)).toEqual([-1, 0, 1]);
+    expect(await gradientOf(x => ops.reduceMax(x), 3, 1, 3)).toEqual([0.5, 0, 0.5]);
+    expect(await gradientOf(ops.softplus, -200, 0, 200)).toEqual([expect.closeTo(0, 6), 0.5, 1]);
+  });
+
+  it('do not leak NaN through the branch not taken', async () => {
+    const safe = (x: Node) => ops.where(ops.greater(x, scalar(0)), ops.mul(x, scalar(3)), scalar(0));
+    expect(await gradientOf(x => safe(ops.mul(x, scalar(1))), Number.NaN, 2)).toEqual([0, 3]);
+  });
+
+  it('are zeros where the loss does not depend on a node', async () => {
+    const [a, b] = [input('a', ['N', 2]), input('b', ['N', 2])];
+    const steps = ops.cast(ops.argmax(b), 'float32');
+    const loss = ops.add(ops.reduceSum(ops.square(a)), ops.reduceSum(ops.add(ops.stopGradient(b), ops.sign(b))));
+    const [da, db, unrelated] = gradients(ops.add(loss, ops.reduceSum(steps)), [a, b, input('c', ['N'])]);
+    const results = await evaluate({ da: da!, db: db!, unrelated: unrelated! }, { a: wave(4), b: wave(4) }, { N: 2 });
+    expect(results.da).toEqual(wave(4).map(value => 2 * value));
+    expect(results.db).toEqual(new Float32Array(4));
+    expect(results.unrelated).toEqual(new Float32Array(2));
+  });
+
+  it('of the loss itself are 1, and of an inner node those of what follows', async () => {
+    const x = input('x', []);
+    const inner = ops.mul(x, scalar(5));
+    const loss = ops.square(inner);
+    const [one, atInner] = gradients(loss, [loss, inner]);
+    const { one: first, atInner: second } = await evaluate({ one: one!, atInner: atInner! }, { x: floats(2) });
+    expect([first![0], second![0]]).toEqual([1, 20]);
+  });
+
+  it('refuse what has none', () => {
+    const x = input('x', ['N']);
+    expect(() => gradients(x, [x])).toThrow('gradients: the loss must be a float32 scalar, got float32 [N]');
+    expect(() => gradients(ops.reduceSum(x), [input('i', [2], 'int64')])).toThrow(
+      'gradients: input of type int64 has no gradient',
+    );
+  });
+});
