@@ -33,7 +33,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
     'training',
     'tracking',
   ],
-  testing: ['episode', 'text'],
+  testing: ['episode', 'algorithms', 'text'],
 };
 /** Contracts (types, no implementation) and the option declaration are for every floor above `episode`. */
 const CONTRACTS = ['engines/contracts.ts', 'envs/contracts.ts', 'rewards/contracts.ts', 'agents/contracts.ts'];

@@ -1,3 +1,14 @@
+export { type BigramPolicy, type BigramPolicyOptions, bigramPolicy } from './bigram-policy.ts';
 export { BYTE_SPECIAL, byteRenderer } from './byte-tokenizer.ts';
-export { type TestContext, type TestContextOptions, testContext } from './executor-context.ts';
-export { type ScriptedSampler, type ScriptedSamplerOptions, scriptedSampler } from './scripted-sampler.ts';
+export {
+  type LearnerCall,
+  type ScriptedLearner,
+  type ScriptedLearnerOptions,
+  scriptedLearner,
+} from './scripted-learner.ts';
+export {
+  type ScriptedSampler,
+  type ScriptedSamplerOptions,
+  type ScriptedToken,
+  scriptedSampler,
+} from './scripted-sampler.ts';

@@ -1,22 +1,29 @@
-import type { GenerateRequest, Generation, Sampler } from '../engines/contracts.ts';
+import type { GenerateRequest, Generation, Learner, Sampler } from '../engines/contracts.ts';
 import type { FinishReason } from '../episode/episode.ts';
 import type { TextCodec } from '../text/renderer.ts';
 import { byteRenderer } from './byte-tokenizer.ts';
 
+export interface ScriptedToken {
+  readonly token: number;
+  readonly logprob: number;
+}
+
 export interface ScriptedSamplerOptions {
   /**
    * The answer to a request; `index` counts requests by arrival. Text is encoded and followed by the request's first
-   * stop token; tokens are taken as they are. An error that it throws is what `generate` rejects with.
+   * stop token; tokens are taken as they are, one by one when they are sampled, so a generator can follow the weights.
+   * An error that it throws is what `generate` rejects with.
    */
-  readonly answers: (request: GenerateRequest, index: number) => string | ArrayLike<number>;
+  readonly answers: (request: GenerateRequest, index: number) => string | Iterable<number | ScriptedToken>;
   /** Encodes answers given as text and knows the size of the vocabulary; the byte tokenizer by default. */
-  readonly codec?: TextCodec;
-  /** Log-probability of each token; that of a uniform choice from the vocabulary by default. */
+  readonly codec?: Pick<TextCodec, 'encode' | 'vocabularySize'>;
+  /** Log-probability of tokens that come without; that of a uniform choice from the vocabulary by default. */
   readonly logprob?: (token: number, request: GenerateRequest) => number;
   /** Tokens; 4096 by default. */
   readonly contextLength?: number;
   /** Answers wait for `advance` and `finish`, so the test decides in which order and at which version they come. */
   readonly gated?: boolean;
+  readonly onPublish?: (learner: Learner) => void;
 }
 
 export interface ScriptedSampler extends Sampler {
@@ -34,13 +41,12 @@ export interface ScriptedSampler extends Sampler {
 
 interface Flight {
   readonly request: GenerateRequest;
-  /** The whole answer, cut to what the limits allow. */
-  readonly answer: Int32Array;
-  /** Version of each token sampled so far. */
-  readonly versions: number[];
-  /** Tokens the test has let through. */
+  readonly script: Iterator<number | ScriptedToken>;
+  readonly sampled: (ScriptedToken & { readonly version: number })[];
+  /** Tokens it may have sampled by now. */
   allowed: number;
   readonly end: (reason: FinishReason) => void;
+  readonly fail: (error: unknown) => void;
 }
 
 /**
@@ -49,7 +55,7 @@ interface Flight {
  * gives what there is, a pause holds every request, and every token carries the version served when it was sampled.
  */
 export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSampler {
-  const { answers, codec = byteRenderer(), contextLength = 4096, gated = false } = options;
+  const { answers, codec = byteRenderer(), contextLength = 4096, gated = false, onPublish } = options;
   const logprob = options.logprob ?? (() => -Math.log(codec.vocabularySize));
   const requests: GenerateRequest[] = [];
   const flights = new Map<number, Flight>();
@@ -57,24 +63,30 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
   let state: 'running' | 'paused' | 'asleep' | 'closed' = 'running';
   let version = 0;
 
-  const script = (request: GenerateRequest, index: number): Int32Array => {
-    const given = answers(request, index);
-    const { stopTokens, maxTokens } = request.params;
-    const tokens = typeof given === 'string' ? [...codec.encode(given), ...stopTokens.slice(0, 1)] : Array.from(given);
-    const stop = tokens.findIndex(token => stopTokens.includes(token));
-    const room = Math.min(maxTokens, contextLength - request.tokens.length);
-    return Int32Array.from(tokens.slice(0, Math.min(room, stop < 0 ? tokens.length : stop + 1)));
+  const scriptOf = (request: GenerateRequest, index: number): Iterator<number | ScriptedToken> => {
+    const answer = answers(request, index);
+    const tokens =
+      typeof answer === 'string' ? [...codec.encode(answer), ...request.params.stopTokens.slice(0, 1)] : answer;
+    return tokens[Symbol.iterator]();
   };
 
   const sample = (flight: Flight) => {
-    if (state !== 'running') return;
-    while (flight.versions.length < Math.min(flight.allowed, flight.answer.length)) {
-      flight.request.onToken?.(flight.answer[flight.versions.length]!);
-      flight.versions.push(version);
+    const { request, script, sampled } = flight;
+    const { maxTokens, stopTokens } = request.params;
+    const room = Math.min(maxTokens, contextLength - request.tokens.length);
+    try {
+      while (state === 'running' && sampled.length < flight.allowed) {
+        const { value, done } = script.next();
+        if (done) return flight.end('length');
+        const { token, logprob: given } = typeof value === 'number' ? { token: value, logprob: undefined } : value;
+        sampled.push({ token, logprob: given ?? logprob(token, request), version });
+        request.onToken?.(token);
+        if (stopTokens.includes(token)) return flight.end('stop');
+        if (sampled.length === room) return flight.end('length');
+      }
+    } catch (error) {
+      flight.fail(error);
     }
-    if (flight.versions.length < flight.answer.length) return;
-    const last = flight.answer.at(-1);
-    flight.end(last !== undefined && flight.request.params.stopTokens.includes(last) ? 'stop' : 'length');
   };
 
   const flightOf = (index: number): Flight => {
@@ -88,28 +100,38 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
       checkRequest(request, codec.vocabularySize, contextLength);
       if (state === 'asleep' || state === 'closed') throw new Error(`the sampler is ${state}`);
       const index = requests.push(request) - 1;
-      for (const { resolve: tell } of waiting.filter(wait => wait.count === requests.length)) tell();
-      const answer = script(request, index);
+      for (const wait of waiting) if (wait.count === requests.length) wait.resolve();
       const { signal } = request;
-      const end = (finishReason: FinishReason) => {
+      const script = scriptOf(request, index);
+      const leave = () => {
         flights.delete(index);
         signal?.removeEventListener('abort', abort);
-        const tokens = answer.slice(0, flight.versions.length);
-        const logprobs = Float32Array.from(tokens, token => logprob(token, request));
-        resolve({ tokens, logprobs, versions: Int32Array.from(flight.versions), finishReason });
       };
-      const abort = () => end('abort');
-      const flight: Flight = { request, answer, versions: [], allowed: gated ? 0 : answer.length, end };
+      const flight: Flight = {
+        request,
+        script,
+        sampled: [],
+        allowed: gated ? 0 : Number.POSITIVE_INFINITY,
+        end(finishReason) {
+          leave();
+          resolve({
+            tokens: Int32Array.from(flight.sampled, s => s.token),
+            logprobs: Float32Array.from(flight.sampled, s => s.logprob),
+            versions: Int32Array.from(flight.sampled, s => s.version),
+            finishReason,
+          });
+        },
+        fail(error) {
+          leave();
+          reject(error);
+        },
+      };
+      const abort = () => flight.end('abort');
       flights.set(index, flight);
       if (signal?.aborted) return abort();
       signal?.addEventListener('abort', abort, { once: true });
-      if (gated) return;
-      Promise.resolve()
-        .then(() => flights.has(index) && sample(flight))
-        .catch(error => {
-          flights.delete(index);
-          reject(error);
-        });
+      // Not before the caller holds the promise, as no engine answers at once.
+      if (!gated) queueMicrotask(() => flights.has(index) && sample(flight));
     });
 
   const abortAll = () => {
@@ -126,12 +148,12 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
       return [...flights.keys()];
     },
     generate,
-    arrived: count =>
-      requests.length >= count
-        ? Promise.resolve()
-        : new Promise<void>(resolve => {
-            waiting.push({ count, resolve });
-          }),
+    async arrived(count) {
+      if (requests.length >= count) return;
+      await new Promise<void>(resolve => {
+        waiting.push({ count, resolve });
+      });
+    },
     advance(index, count) {
       const flight = flightOf(index);
       flight.allowed += count;
@@ -139,11 +161,12 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
     },
     finish(index) {
       const flight = flightOf(index);
-      flight.allowed = flight.answer.length;
+      flight.allowed = Number.POSITIVE_INFINITY;
       sample(flight);
     },
     async publish(learner) {
       version = learner.version;
+      onPublish?.(learner);
     },
     async pause({ mode }) {
       state = 'paused';
@@ -168,7 +191,7 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
 }
 
 /** Throws on a request that a real engine would refuse. */
-export function checkRequest(request: GenerateRequest, vocabularySize: number, contextLength: number): void {
+function checkRequest(request: GenerateRequest, vocabularySize: number, contextLength: number): void {
   const { tokens, params } = request;
   if (tokens.length === 0) throw new Error('a request needs at least one token');
   if (tokens.length >= contextLength) {
