@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { mkdir, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 
 /** What the system said, and what helps. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -20,13 +20,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 /** Replaces a file whole or not at all. Missing parent directories are made. */
 export async function writeFileAtomic(path: string, data: string | Uint8Array): Promise<void> {
   await replaceAtomically(path, async temporary => {
-    const file = await open(temporary, 'w');
-    try {
-      await file.writeFile(data);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(temporary, data, { flush: true });
     await rename(temporary, path);
   });
 }
@@ -42,6 +36,7 @@ export async function writeDirectoryAtomic(path: string, fill: (temporary: strin
     if (!existsSync(path) && existsSync(old)) await rename(old, path);
     await mkdir(temporary);
     await fill(temporary);
+    await flush(temporary);
     await rm(old, { recursive: true, force: true });
     if (existsSync(path)) await rename(path, old);
     await rename(temporary, path);
@@ -57,6 +52,19 @@ export function latestDirectory(path: string): string {
 
 function oldOf(path: string): string {
   return `${resolve(path)}.old`;
+}
+
+/** Waits until every file of the directory is on the disk: a rename may get there before what it renames. */
+async function flush(directory: string): Promise<void> {
+  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const file = await open(join(entry.parentPath, entry.name), 'r+');
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  }
 }
 
 const inProgress = new Set<string>();

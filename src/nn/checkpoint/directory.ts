@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type DecoderConfig, decoderConfig } from '../models/families.ts';
@@ -153,7 +153,7 @@ export async function writeCheckpoint(directory: string, content: CheckpointCont
     if (carry === undefined) return;
     for (const name of COMPANIONS) {
       const source = join(latestDirectory(carry), name);
-      if (existsSync(source)) copyFileSync(source, join(temporary, name));
+      if (existsSync(source)) await writeFile(join(temporary, name), readFileSync(source));
     }
   });
 }

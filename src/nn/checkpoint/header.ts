@@ -15,6 +15,9 @@ export interface Header {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
+/** The one key of a header that names no tensor. */
+export const METADATA = '__metadata__';
+
 const size = z.int().nonnegative();
 const entrySchema = z.object({ dtype: z.string(), shape: z.array(size), data_offsets: z.tuple([size, size]) });
 const metadataSchema = z.record(z.string(), z.string());
@@ -28,9 +31,9 @@ const DTYPES = Object.keys(DTYPE_BYTES) as Dtype[];
  */
 export function parseHeader(bytes: Uint8Array, file: string, dataBytes: number): Header {
   const content = parseJson(bytes, file);
-  const { __metadata__: metadata, ...entries } = content;
+  const { [METADATA]: metadata, ...entries } = content;
   const known = metadataSchema.safeParse(metadata ?? {});
-  if (!known.success) throw damaged(file, '__metadata__ is not a map of strings');
+  if (!known.success) throw damaged(file, `${METADATA} is not a map of strings`);
   const tensors = Object.entries(entries).map(([name, entry]) => readEntry(name, entry, file, dataBytes));
   checkCoverage(tensors, file, dataBytes);
   return { tensors, metadata: known.data };

@@ -128,7 +128,8 @@ describe('safetensors', () => {
       'needs 3 elements, got 4',
     );
     const twice = [0, 1].map(() => ({ name: 'a', shape: [4], data }));
-    await expect(writeSafetensors(path(), twice)).rejects.toThrow('two tensors are named "a"');
+    await expect(writeSafetensors(path(), [{ name: '__metadata__', shape: [4], data }])).rejects.toThrow('is taken');
+    await expect(writeSafetensors(path(), twice)).rejects.toThrow('the tensor name "a" is taken already');
   });
 });
 

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { DTYPE_BYTES, decode16, encodeBFloat16 } from './dtypes.ts';
-import { type Header, parseHeader, type TensorInfo } from './header.ts';
+import { type Header, METADATA, parseHeader, type TensorInfo } from './header.ts';
 
 /** Largest single read or write: bounds the extra memory of 16-bit tensors and stays below the system's limit. */
 const CHUNK_BYTES = 4 << 20;
@@ -100,8 +100,8 @@ export interface TensorData {
 }
 
 /**
- * Writes tensors in the order given, as F32 (exact) or BF16 (rounded to nearest even), and waits until they are on
- * disk. The file is not replaced atomically: write inside `writeDirectoryAtomic`.
+ * Writes tensors in the order given, as F32 (exact) or BF16 (rounded to nearest even). The file is not replaced
+ * atomically: write inside `writeDirectoryAtomic`.
  */
 export async function writeSafetensors(
   path: string,
@@ -109,22 +109,18 @@ export async function writeSafetensors(
   options: { dtype?: 'F32' | 'BF16'; metadata?: Readonly<Record<string, string>> } = {},
 ): Promise<void> {
   const dtype = options.dtype ?? 'F32';
-  const entries: [string, unknown][] = [];
-  if (options.metadata !== undefined) entries.push(['__metadata__', options.metadata]);
+  const entries = new Map<string, unknown>([[METADATA, options.metadata ?? {}]]);
   let end = 0;
   for (const { name, shape, data } of tensors) {
     const size = shape.reduce((product, n) => product * n, 1);
     if (size !== data.length) {
       throw new Error(`tensor ${JSON.stringify(name)} of shape [${shape}] needs ${size} elements, got ${data.length}`);
     }
+    if (entries.has(name)) throw new Error(`${path}: the tensor name ${JSON.stringify(name)} is taken already`);
     const start = end;
     end += size * DTYPE_BYTES[dtype];
-    entries.push([name, { dtype, shape, data_offsets: [start, end] }]);
+    entries.set(name, { dtype, shape, data_offsets: [start, end] });
   }
-  const names = entries.map(([name]) => name);
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw new Error(`${path}: two tensors are named ${JSON.stringify(twice)}`);
-
   const file = await open(path, 'w');
   try {
     await writeAll(file, encodeHeader(entries));
@@ -135,15 +131,14 @@ export async function writeSafetensors(
         await writeAll(file, new Uint8Array(encoded.buffer, encoded.byteOffset, encoded.byteLength));
       }
     }
-    await file.sync();
   } finally {
     await file.close();
   }
 }
 
 /** Header length, then the header padded with spaces so that the data starts at a multiple of 8. */
-function encodeHeader(entries: readonly [string, unknown][]): Uint8Array {
-  const json = `{${entries.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`;
+function encodeHeader(entries: ReadonlyMap<string, unknown>): Uint8Array {
+  const json = `{${[...entries].map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`;
   const text = new TextEncoder().encode(json);
   const bytes = new Uint8Array(LENGTH_BYTES + Math.ceil(text.length / 8) * 8).fill(0x20);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(bytes.length - LENGTH_BYTES), true);
