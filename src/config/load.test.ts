@@ -24,6 +24,7 @@ const declared = options({
   'train.async_enable': { schema: z.boolean().default(false), help: 'Asynchronous', aliases: ['async_train'] },
   'train.seed': { schema: z.number().int().default(42), help: 'Seed' },
   'run.dir': { schema: z.string().optional(), help: 'Directory' },
+  'eval.report': { schema: z.record(z.string(), z.string()).default({}), help: 'Report' },
 });
 
 let cwd: string;
@@ -64,6 +65,7 @@ describe('resolve', () => {
       'train.async_enable': false,
       'train.seed': 42,
       'run.dir': undefined,
+      'eval.report': {},
     });
   });
 
@@ -96,6 +98,8 @@ describe('resolve', () => {
     ['--actor.model_name_or_path a,b', 'actor.model_name_or_path', 'a,b'],
     ['--actor.model_name_or_path none', 'actor.model_name_or_path', 'none'],
     ['--run.dir=a=b', 'run.dir', 'a=b'],
+    ['eval.report={"a":"b","c":"d"}', 'eval.report', { a: 'b', c: 'd' }],
+    ['--run.dir {a', 'run.dir', '{a'],
   ])('understands %s', (argv, name, value) => {
     expect(values(argv)[name as keyof typeof declared]).toEqual(value);
   });
@@ -141,7 +145,7 @@ describe('faults', () => {
     ['--seed 1', '--seed: unknown option; did you mean train.seed?'],
     ['--actor.learning-rate 1', '--actor.learning-rate: unknown option; --help lists the options'],
     ['rolout.batch_size=1', 'rolout.batch_size: unknown option; did you mean rollout.batch_size?'],
-    ['--no-train.async', '--no-train.async: unknown option; --help lists the options'],
+    ['--no-train.async', '--no-train.async: unknown option; did you mean train.async_enable?'],
     ['--no-train.seed', '--no-train.seed: train.seed is not a switch; only switches have a --no- form'],
     ['--train.seed', '--train.seed: a value is missing'],
     ['--train.seed --train.async_enable', '--train.seed: a value is missing'],
@@ -157,6 +161,7 @@ describe('faults', () => {
       '--actor.eps_clip_low_high is 0.2; expected 2 values: a number, a number or null',
     ],
     ['--actor.eps_clip_low_high 0.3 0.2', '--actor.eps_clip_low_high is [0.3,0.2]; the first must be below the second'],
+    ['--eval.report {a', '--eval.report is "{a"; expected a mapping'],
     ['train', 'train: not an option; write --name value or name=value'],
     ['--config', '--config: the path of a YAML file is missing'],
     ['--config missing.yaml', '--config missing.yaml: no such file (looked in <cwd>); give the path of a YAML file'],

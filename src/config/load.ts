@@ -54,7 +54,7 @@ export function resolve<T extends Options>(
     const wanted = own ?? `expected ${expected(jsonSchemaOf(option))}`;
     faults.push(
       assignment === undefined
-        ? `${name} is missing; ${wanted} (${option.help})`
+        ? `${name} is missing; ${wanted} (${option.help.replace(/\.$/, '')})`
         : `${assignment.label} is ${JSON.stringify(assignment.raw)}; ${wanted}`,
     );
   }

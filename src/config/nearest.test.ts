@@ -24,5 +24,7 @@ it('finds what was meant, by the last words too, and nothing when nothing is clo
   expect(nearest('lr', names)).toBe('actor.adam.lr');
   expect(nearest('critic.lr', names)).toBeUndefined();
   expect(nearest('rollout.batchsize', names)).toBe('rollout.batch_size');
+  expect(nearest('train.batch', names)).toBe('train.batch_size');
+  expect(nearest('train.momentum', names)).toBeUndefined();
   expect(nearest('quantum', names)).toBeUndefined();
 });

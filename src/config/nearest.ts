@@ -13,18 +13,38 @@ export function editDistance(a: string, b: string): number {
 }
 
 /**
- * The candidate that `name` most probably stood for, or undefined when none is close. A dotted candidate is also
- * compared by its last words, so that `lr` finds `actor.adam.lr`; on a tie the whole name wins, then the earlier one.
+ * The candidate that `name` most probably stood for, or undefined when none is close: at most a third of the letters
+ * wrong, first words that agree not counted. A dotted candidate is also compared by its last words alone, so that `lr`
+ * finds `actor.adam.lr`, and one that only goes on (`train.async`, `train.async_enable`) is close. On a tie the whole
+ * name wins, then the earlier candidate.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
-  const limit = Math.max(1, Math.floor(name.length / 3));
   let best: { candidate: string; distance: number } | undefined;
   for (const candidate of candidates) {
-    const words = candidate.split('.');
-    words.forEach((_, skipped) => {
-      const distance = editDistance(name, words.slice(skipped).join('.')) + (skipped > 0 ? 0.5 : 0);
-      if (distance <= limit && (best === undefined || distance < best.distance)) best = { candidate, distance };
-    });
+    const distance = Math.min(
+      distanceOf(...withoutCommonWords(name, candidate)),
+      ...tails(candidate).map(tail => distanceOf(name, tail) + 0.5),
+      candidate.startsWith(`${name}_`) ? 1 : Infinity,
+    );
+    if (distance < (best?.distance ?? Infinity)) best = { candidate, distance };
   }
   return best?.candidate;
+}
+
+/** Edits between them, infinite beyond a third of the letters of `a`. */
+function distanceOf(a: string, b: string): number {
+  const distance = editDistance(a, b);
+  return distance <= Math.ceil(a.length / 3) ? distance : Infinity;
+}
+
+function withoutCommonWords(a: string, b: string): [string, string] {
+  const [aWords, bWords] = [a.split('.'), b.split('.')];
+  let common = 0;
+  while (common < aWords.length - 1 && aWords[common] === bWords[common]) common++;
+  return [aWords.slice(common).join('.'), bWords.slice(common).join('.')];
+}
+
+function tails(name: string): string[] {
+  const words = name.split('.');
+  return words.slice(1).map((_, at) => words.slice(at + 1).join('.'));
 }

@@ -1,3 +1,4 @@
+import { parse } from 'yaml';
 import { z } from 'zod';
 import type { Option } from './option.ts';
 
@@ -117,7 +118,7 @@ function scalar(word: string): unknown {
 }
 
 /**
- * The value that the words after a flag stand for: of the readings number, switch, null, text and list, the first that
+ * The value that the words after a flag stand for: of number, switch, null, text, list and `{key: value}`, the first that
  * the option accepts; when it accepts none, the most natural one, so that the fault can show it.
  */
 export function fromWords(option: Option, words: readonly string[]): unknown {
@@ -128,9 +129,19 @@ export function fromWords(option: Option, words: readonly string[]): unknown {
     items.map(scalar),
     items,
     ...(text === 'none' ? [null] : []),
+    ...(text.startsWith('{') ? [mapping(text)] : []),
   ];
   const accepted = readings.find(reading => option.schema.safeParse(reading).success);
   return accepted !== undefined ? accepted : readings[0];
+}
+
+/** A YAML mapping in braces; text that is none stays text, so that the fault shows it as it was written. */
+function mapping(text: string): unknown {
+  try {
+    return parse(text);
+  } catch {
+    return text;
+  }
 }
 
 function splitList(text: string): string[] {

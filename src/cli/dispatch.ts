@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs';
+import { helpText } from '../config/describe.ts';
+import { resolve } from '../config/load.ts';
+import { nearest } from '../config/nearest.ts';
+import type { Options } from '../config/option.ts';
+import type { Command, CommandContext } from './command.ts';
+import { reportError } from './report.ts';
+import { INTERRUPTED, onInterrupt, type SignalSource } from './signals.ts';
+
+export interface Io extends Pick<CommandContext<Options>, 'stdin' | 'stdout' | 'stderr' | 'cwd'> {
+  readonly signals: SignalSource;
+  /** Errors come with their stack. */
+  readonly verbose: boolean;
+}
+
+/** Name → summary and module, which is loaded when the command is used. */
+export type Commands = Readonly<
+  Record<string, { readonly summary: string; readonly load: () => Promise<{ readonly command: Command }> }>
+>;
+
+export const COMMANDS: Commands = {
+  rl: { summary: 'Train a policy by reinforcement learning', load: () => import('./rl.ts') },
+  sft: { summary: 'Train a policy on demonstrations', load: () => import('./sft.ts') },
+  eval: { summary: 'Evaluate a policy on tasks', load: () => import('./eval.ts') },
+  generate: { summary: 'Let a policy answer a prompt', load: () => import('./generate.ts') },
+  doctor: { summary: 'Check that this machine can train', load: () => import('./doctor.ts') },
+};
+
+/** Runs the command that argv names. Resolves to the exit code: 0, 1 failure, 2 bad input, 130 interrupted. */
+export async function dispatch(argv: readonly string[], io: Io, commands: Commands = COMMANDS): Promise<number> {
+  const [name, ...rest] = argv;
+  if (name === '--version' || name === '-v') {
+    io.stdout.write(`${version()}\n`);
+    return 0;
+  }
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    io.stdout.write(usage(commands));
+    return 0;
+  }
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (entry === undefined) {
+    const close = nearest(name, Object.keys(commands));
+    const advice = close ? `did you mean ${close}?` : 'tokenloop --help lists the commands';
+    io.stderr.write(`tokenloop: unknown command ${name}; ${advice}\n`);
+    return 2;
+  }
+  try {
+    const { command } = await entry.load();
+    return await runCommand(command, entry.summary, rest, io);
+  } catch (error) {
+    return reportError(error, io.stderr, io.verbose);
+  }
+}
+
+async function runCommand(
+  command: Command,
+  summary: string,
+  argv: readonly string[],
+  { stdin, stdout, stderr, cwd, signals }: Io,
+): Promise<number> {
+  if (argv.includes('--help') || argv.includes('-h')) {
+    stdout.write(commandHelp(command, summary));
+    return 0;
+  }
+  const { values, given, notices, configFile } = resolve(command.options, { argv, cwd });
+  const interrupt = onInterrupt(signals, message => stderr.write(`\n${message}\n`));
+  try {
+    for (const notice of notices) stderr.write(`tokenloop: ${notice}\n`);
+    const context = { values, given, cwd, stdin, stdout, stderr, interrupt };
+    const code = await command.run(configFile === undefined ? context : { ...context, configFile });
+    return interrupt.signal.aborted ? INTERRUPTED : (code ?? 0);
+  } catch (error) {
+    const { aborted, reason } = interrupt.signal;
+    if (aborted && (error === reason || (error as Error)?.name === 'AbortError')) return INTERRUPTED;
+    throw error;
+  } finally {
+    interrupt.dispose();
+  }
+}
+
+function usage(commands: Commands): string {
+  const width = Math.max(...Object.keys(commands).map(name => name.length));
+  const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
+  return `tokenloop ${version()}: agentic reinforcement learning for language models
+
+tokenloop <command> [--config file.yaml] [--dotted.flag value] [dotted.key=value]
+
+${lines.join('\n')}
+
+tokenloop <command> --help lists the options of a command; --verbose shows the stack of an error.
+`;
+}
+
+function commandHelp({ name, options, details }: Command, summary: string): string {
+  return `tokenloop ${name}: ${summary}
+
+tokenloop ${name} [--config file.yaml] [--dotted.flag value] [dotted.key=value]
+${details ? `\n${details}\n` : ''}
+${helpText(options)}
+`;
+}
+
+/** Of this package, from its package.json, which lies two folders above both src/cli and dist/cli. */
+export function version(): string {
+  const path = new URL('../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+}

@@ -1,0 +1,98 @@
+import { addAbortSignal } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import { compose, pick } from '../config/compose.ts';
+import { ConfigError } from '../config/error.ts';
+import { options, type Values } from '../config/option.ts';
+import { DEFAULT_SAMPLING, type Generation, type Sampler } from '../engines/contracts.ts';
+import type { Message } from '../episode/task.ts';
+import { dataOptions, rolloutOptions } from '../rollout/options.ts';
+import type { Renderer } from '../text/renderer.ts';
+import { trainOptions } from '../training/options.ts';
+import { type CommandContext, defineCommand } from './command.ts';
+import { TextStream } from './stream-text.ts';
+
+const generateOptions = compose(
+  options({
+    'model.model_name_or_path': {
+      schema: z.string().min(1),
+      help: 'Directory of the policy: a Hugging Face checkpoint',
+      aliases: ['pretrain', 'model'],
+    },
+    prompt: {
+      schema: z.string().optional(),
+      help: 'What the policy is asked; without it standard input is read to its end',
+    },
+  }),
+  pick(dataOptions, 'data.apply_chat_template'),
+  pick(rolloutOptions, 'rollout.max_new_tokens', 'rollout.temperature', 'rollout.top_p', 'rollout.top_k'),
+  pick(trainOptions, 'train.seed'),
+);
+type GenerateOptions = typeof generateOptions;
+
+export const command = defineCommand({
+  name: 'generate',
+  options: generateOptions,
+  details: 'The answer goes to standard output as it is sampled; a last line on standard error says how it ended.',
+  async run(context) {
+    const prompt = await readPrompt(context);
+    const { onnxPolicy } = await import('../engines/onnx/index.ts');
+    const policy = await onnxPolicy({ model: context.values['model.model_name_or_path'] });
+    try {
+      const { tokens, finishReason } = await generate(policy, prompt, context);
+      context.stderr.write(`${tokens.length} tokens, ended by ${finishReason}\n`);
+    } finally {
+      await policy.close();
+    }
+    return 0;
+  },
+});
+
+async function readPrompt(context: CommandContext<GenerateOptions>): Promise<string> {
+  const { values, stdin, stderr, interrupt } = context;
+  if (values.prompt === undefined && stdin.isTTY) stderr.write('prompt, ended by Ctrl-D:\n');
+  const prompt = values.prompt ?? (await text(addAbortSignal(interrupt.signal, stdin)));
+  if (prompt === '') throw new ConfigError(['the prompt is empty; give --prompt or pipe text in']);
+  return prompt;
+}
+
+/** Streams one answer to `stdout`. */
+export async function generate(
+  { sampler, renderer }: { readonly sampler: Sampler; readonly renderer: Renderer },
+  prompt: string,
+  { values, stdout, interrupt }: Pick<CommandContext<GenerateOptions>, 'values' | 'stdout' | 'interrupt'>,
+): Promise<Generation> {
+  const messages: Message[] = [{ role: 'user', content: prompt }];
+  const tokens = values['data.apply_chat_template'] ? renderer.prompt(messages) : renderer.encode(prompt);
+  const room = sampler.contextLength - tokens.length;
+  if (room < 1) {
+    const window = `the model sees ${sampler.contextLength} tokens, prompt and answer together`;
+    throw new ConfigError([`the prompt has ${tokens.length} tokens; ${window}; shorten it`]);
+  }
+  const stream = new TextStream(
+    sampled => renderer.decode(sampled),
+    piece => stdout.write(piece),
+  );
+  const generation = await sampler.generate({
+    tokens,
+    params: samplingParams(values, room, renderer.stopTokens),
+    seed: values['train.seed'] >>> 0,
+    key: 'generate',
+    signal: interrupt.signal,
+    onToken: token => stream.push(token),
+  });
+  stream.finish();
+  stdout.write('\n');
+  return generation;
+}
+
+function samplingParams(values: Values<GenerateOptions>, room: number, stopTokens: readonly number[]) {
+  return {
+    ...DEFAULT_SAMPLING,
+    temperature: values['rollout.temperature'],
+    topP: values['rollout.top_p'],
+    topK: values['rollout.top_k'],
+    maxTokens: Math.min(room, values['rollout.max_new_tokens'] ?? room),
+    stopTokens,
+  };
+}

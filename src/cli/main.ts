@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+import { dispatch } from './dispatch.ts';
+import { reportError } from './report.ts';
+
+/** The executable: the only place that reads argv and environment variables, and that sets the exit code. */
+
+const verbose = process.argv.includes('--verbose') || Boolean(process.env.DEBUG);
+
+for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+  process.on(event, error => process.exit(reportError(error, process.stderr, verbose)));
+}
+// A reader that went away (`tokenloop … | head`) is not an error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit();
+  throw error;
+});
+
+process.exitCode = await dispatch(
+  process.argv.slice(2).filter(word => word !== '--verbose'),
+  { ...pickStreams(), verbose },
+);
+
+function pickStreams() {
+  const { stdin, stdout, stderr } = process;
+  return { stdin, stdout, stderr, cwd: process.cwd(), signals: process };
+}
