@@ -27,8 +27,9 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array): 
 
 /**
  * Makes a directory whole or not at all: `fill` writes into a temporary sibling, which then takes the place of `path`.
- * Where `path` exists it is kept until the new one is complete, and then removed with everything in it. If the process dies between the two renames of a
- * replacement the old directory is left as `<path>.old`, where `latestDirectory` and the next write find it.
+ * Where `path` exists it is kept until the new one is complete, and then removed with everything in it. If the process
+ * dies between the two renames of a replacement the old directory is left as `<path>.old`, where `latestDirectory` and
+ * the next write find it.
  */
 export async function writeDirectoryAtomic(path: string, fill: (temporary: string) => Promise<void>): Promise<void> {
   const old = oldOf(path);
@@ -91,6 +92,8 @@ async function replaceAtomically(path: string, write: (temporary: string) => Pro
 }
 
 function explain(path: string, error: unknown): unknown {
-  const remedy = REMEDIES[(error as NodeJS.ErrnoException)?.code ?? ''];
-  return remedy === undefined ? error : new Error(`could not write ${path}: ${remedy}`, { cause: error });
+  if (!(error instanceof Error)) return error;
+  const remedy = REMEDIES[(error as NodeJS.ErrnoException).code ?? ''];
+  if (remedy === undefined) return error;
+  return new Error(`could not write ${path}: ${remedy} (${error.message})`, { cause: error });
 }
