@@ -1,5 +1,6 @@
 export { type BigramPolicy, type BigramPolicyOptions, bigramPolicy } from './bigram-policy.ts';
 export { BYTE_SPECIAL, byteRenderer } from './byte-tokenizer.ts';
+export { type Check, type EnvironmentSuiteOptions, environmentSuite } from './environment-suite.ts';
 export {
   type LearnerCall,
   type ScriptedLearner,

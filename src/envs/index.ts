@@ -1,0 +1,12 @@
+export { evaluate, formatNumber } from './arithmetic.ts';
+export type {
+  Action,
+  Awaitable,
+  Environment,
+  EnvironmentContext,
+  EnvironmentFactory,
+  Reset,
+  StepResult,
+} from './contracts.ts';
+export { defineEnvironment, type EnvironmentDefinition } from './definition.ts';
+export { listEnvironments, makeEnvironment, registerEnvironment } from './registry.ts';

@@ -1,0 +1,69 @@
+import { explain } from '../episode/explain.ts';
+import { calculator } from './calculator.ts';
+import type { EnvironmentFactory } from './contracts.ts';
+import type { EnvironmentDefinition } from './definition.ts';
+import { guessNumber } from './games/guess-number.ts';
+
+/** Environments by name and version. */
+
+const known = new Map<string, EnvironmentDefinition[]>();
+registerEnvironment(calculator);
+registerEnvironment(guessNumber);
+
+/** Makes an environment known under its name; a version that is known already is refused. */
+export function registerEnvironment(definition: EnvironmentDefinition): void {
+  const { name, version } = definition;
+  const versions = known.get(name) ?? [];
+  if (versions.some(other => other.version === version)) {
+    throw new Error(`environment ${name}@${version} is registered already; raise its version or use another name`);
+  }
+  known.set(
+    name,
+    [...versions, definition].sort((a, b) => b.version - a.version),
+  );
+}
+
+/** Every known environment: by name, the newest version first. */
+export function listEnvironments(): EnvironmentDefinition[] {
+  return [...known.keys()].sort().flatMap(name => known.get(name)!);
+}
+
+/**
+ * A factory of one environment for each episode. `name` may carry a version (`calculator@1`), else the newest is meant.
+ * @throws Error naming the nearest known environments, or the parameter that is wrong: before the first episode
+ */
+export function makeEnvironment(name: string, parameters: Readonly<Record<string, unknown>> = {}): EnvironmentFactory {
+  const definition = find(name);
+  const parsed = definition.parameters.safeParse(parameters);
+  if (!parsed.success) throw new Error(`environment ${name}: ${explain(parsed.error, parameters)}`);
+  return () => definition.make(parsed.data);
+}
+
+function find(name: string): EnvironmentDefinition {
+  const [base, version] = name.split('@', 2) as [string, string?];
+  const versions = known.get(base);
+  if (versions === undefined) {
+    const near = [...known.keys()].sort((a, b) => distance(a, base) - distance(b, base) || (a < b ? -1 : 1));
+    throw new Error(
+      `unknown environment ${JSON.stringify(name)}; known, nearest first: ${near.slice(0, 8).join(', ')}`,
+    );
+  }
+  const found = version === undefined ? versions[0] : versions.find(one => String(one.version) === version);
+  if (found !== undefined) return found;
+  throw new Error(
+    `environment ${base} has no version ${version}; known: ${versions.map(one => one.version).join(', ')}`,
+  );
+}
+
+/** Levenshtein distance: insertions, deletions and substitutions that turn one text into the other. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

@@ -1,0 +1,3 @@
+export { perSample, type RewardFunction, type RewardInput, type RewardOutput } from './contracts.ts';
+export { exactMatch } from './exact-match.ts';
+export { loadRewardFile } from './file.ts';
