@@ -144,4 +144,18 @@ describe('gradients', () => {
       }
     }
   });
+
+  it('lose no update where threads meet at one row', async () => {
+    // The shape at which ScatterND with reduction loses updates in one run of five.
+    const [rows, P, d] = [64, 3072, 128];
+    const sum = ops.scatterAddRows(input('index', ['P'], 'int64'), input('updates', ['P', d]), rows);
+    const index = BigInt64Array.from({ length: P }, (_, p) => BigInt((p * p) % rows));
+    const updates = wave(P * d).map(value => Math.round(4 * value));
+    const expected = new Float32Array(rows * d);
+    for (const [i, update] of updates.entries()) expected[Number(index[Math.floor(i / d)]) * d + (i % d)]! += update;
+    const running = await session({ sum });
+    for (let repetition = 0; repetition < 60; repetition++) {
+      expect((await running.run({ index, updates }, { P })).sum).toEqual(expected);
+    }
+  });
 });
