@@ -95,8 +95,11 @@ export const layout = {
     derivative: ({ inputs: [x], attributes: { axis, bounds } }, dy, ops) => [
       ops.slice(dy, axis, bounds[0], addDims(bounds[0], x!.shape[axis]!)),
     ],
-    emit: (emission, inputs, { attributes: { axis, bounds } }) =>
-      emission.node('Pad', [inputs[0]!, emission.dims(bounds), '', emission.dims([axis])]),
+    // Bounds for all axes: with the operator's `axes` input the runtime's transpose optimizer misreads them.
+    emit: (emission, inputs, { shape, attributes: { axis, bounds } }) => {
+      const pads = bounds.flatMap(bound => shape.map((_, i) => (i === axis ? bound : 0)));
+      return emission.node('Pad', [inputs[0]!, emission.dims(pads)]);
+    },
   }),
 
   concat: primitive<{ axis: number }>({

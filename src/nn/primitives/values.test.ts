@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { evaluate, floats, ints, valuesOf } from '../../../tests/support/graph.ts';
+import { evaluate, floats, ints, valuesOf, wave } from '../../../tests/support/graph.ts';
 import { constant, input, type Node, PRIMITIVES, type PrimitiveName, scalar } from '../graph.ts';
 import * as ops from '../ops.ts';
 
@@ -152,5 +152,27 @@ describe('composites', () => {
     expect(norm![0]).toBeCloseTo(3 / Math.sqrt(13), 6);
     expect(norm![1]).toBeCloseTo(40 / Math.sqrt(13), 5);
     expect([...full!]).toEqual([7, 7]);
+  });
+});
+
+describe('the runtime', () => {
+  it('keeps the meaning of layout operations when it moves transpositions through them', async () => {
+    const x = input('x', ['B', 'T', 2, 3]);
+    const turned = ops.transpose(x, [0, 2, 1, 3]);
+    const back = (node: Node) => ops.transpose(node, [0, 2, 1, 3]);
+    const pairs = {
+      pad: [back(ops.pad(turned, 1, 1, 0)), ops.pad(x, 2, 1, 0)],
+      slice: [back(ops.slice(turned, 1, 1, 2)), ops.slice(x, 2, 1, 2)],
+      sum: [ops.transpose(ops.reduceSum(turned, [3]), [0, 2, 1]), ops.reduceSum(x, [3])],
+      expand: [
+        back(ops.expand(ops.slice(turned, 1, 0, 1), ['B', 4, 'T', 3])),
+        ops.expand(ops.slice(x, 2, 0, 1), ['B', 'T', 4, 3]),
+      ],
+      concat: [back(ops.concat([turned, turned], 2)), ops.concat([x, x], 1)],
+    } as const;
+    for (const [name, [a, b]] of Object.entries(pairs)) {
+      const feeds = { x: wave(2 * 2 * 2 * 3) };
+      expect(await valuesOf(a, feeds, { B: 2, T: 2 }), name).toEqual(await valuesOf(b, feeds, { B: 2, T: 2 }));
+    }
   });
 });
