@@ -1,4 +1,5 @@
 import { agentOptions } from '../agents/options.ts';
+import { algorithmOptions } from '../algorithms/options.ts';
 import { dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { trackingOptions } from '../tracking/options.ts';
 import {
@@ -15,6 +16,7 @@ export const rlOptions = compose(
   dataOptions,
   rolloutOptions,
   agentOptions,
+  algorithmOptions,
   trainOptions,
   rlTrainOptions,
   evalOptions,
