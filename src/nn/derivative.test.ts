@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { evaluate, floats, gradientErrors, ints, wave } from '../../tests/support/graph.ts';
-import { gradients } from './derivative.ts';
+import { ancestors, gradients } from './derivative.ts';
 import { constant, input, type Node, scalar } from './graph.ts';
 import * as ops from './ops.ts';
 
@@ -63,6 +63,48 @@ describe('gradients', () => {
 
   it('add up over every use of a node', async () => {
     expect(await gradientOf(x => ops.add(ops.mul(x, x), ops.sub(x, x)), 1, -3)).toEqual([2, -6]);
+  });
+
+  it('of slices agree with finite differences, joined where the slices tile their source', async () => {
+    const parts = (bounds: readonly (readonly [number, number])[]) => ({
+      of: [['N', 5]],
+      symbols: { N: 2 },
+      build: ([x]: readonly Node[]) =>
+        ops.concat(
+          bounds.map(([start, end], i) => ops.mul(ops.slice(x!, 1, start, end), scalar(i + 1))),
+          1,
+        ),
+    });
+    const operators = ({ of, build }: ReturnType<typeof parts>) => {
+      const x = input('x', of[0]!);
+      const [dx] = gradients(ops.reduceSum(ops.square(build([x]))), [x]);
+      return ancestors([dx!]).map(node => node.op);
+    };
+    const [tiled, gap, overlap, twice] = [
+      parts([
+        [2, 5],
+        [0, 1],
+        [1, 2],
+      ]),
+      parts([
+        [0, 2],
+        [3, 5],
+      ]),
+      parts([
+        [0, 3],
+        [2, 5],
+      ]),
+      parts([
+        [0, 2],
+        [2, 5],
+        [2, 5],
+        [0, 2],
+        [1, 4],
+      ]),
+    ] as const;
+    for (const each of [tiled, gap, overlap, twice]) expect(await gradientErrors(each)).toEqual([]);
+    const pads = [tiled, gap, overlap, twice].map(each => operators(each).filter(op => op === 'pad').length);
+    expect(pads).toEqual([0, 2, 2, 1]);
   });
 
   it('at kinks follow the stated rules', async () => {

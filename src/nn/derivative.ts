@@ -1,7 +1,7 @@
-import { type Node, scalar } from './graph.ts';
+import { type Dim, type Node, scalar } from './graph.ts';
 import * as ops from './ops.ts';
 import { primitives } from './primitives/table.ts';
-import { showShape } from './shape.ts';
+import { addDims, showShape } from './shape.ts';
 
 /** The nodes that `outputs` depend on, themselves included, in creation order (inputs before users). */
 export function ancestors(outputs: readonly Node[]): Node[] {
@@ -34,17 +34,60 @@ export function gradients(loss: Node, wrt: readonly Node[]): Node[] {
     if (targets.has(node) || flows) wanted.add(node);
   }
 
-  const found = new Map<Node, Node>([[loss, scalar(1)]]);
+  const found = new Map<Node, Node[]>([[loss, [scalar(1)]]]);
+  const totals = new Map<Node, Node>();
   for (const node of nodes.reverse()) {
-    const gradient = found.get(node);
+    const contributions = found.get(node);
+    if (!contributions || !wanted.has(node)) continue;
+    const gradient = total(contributions);
+    totals.set(node, gradient);
     const { derivative } = primitives[node.op];
-    if (!gradient || derivative === 'none' || !wanted.has(node)) continue;
+    if (derivative === 'none') continue;
     for (const [i, contribution] of derivative(node, gradient, ops).entries()) {
       const to = node.inputs[i]!;
-      if (!contribution || !wanted.has(to)) continue;
-      const sofar = found.get(to);
-      found.set(to, sofar ? ops.add(sofar, contribution) : contribution);
+      if (contribution && wanted.has(to)) found.set(to, [...(found.get(to) ?? []), contribution]);
     }
   }
-  return wrt.map(node => found.get(node) ?? ops.full(0, node.shape));
+  return wrt.map(node => totals.get(node) ?? ops.full(0, node.shape));
 }
+
+function total(contributions: readonly Node[]): Node {
+  let rest = contributions;
+  const terms: Node[] = [];
+  for (let tiles = findTiles(rest); tiles; tiles = findTiles(rest)) {
+    const { axis } = tiles[0]!.attributes;
+    terms.push(
+      ops.concat(
+        tiles.map(tile => tile.inputs[0]!),
+        axis as number,
+      ),
+    );
+    rest = rest.filter(each => !tiles.includes(each));
+  }
+  return [...rest, ...terms].reduce(ops.add);
+}
+
+/**
+ * Slices that cover a node side by side (query, key and value of one projection) give padded gradients that would be
+ * added: such pads, in order along their axis, can be joined instead, which reads and writes far less.
+ */
+function findTiles(contributions: readonly Node[]): Node[] | undefined {
+  for (const first of contributions) {
+    const tiles: Node[] = [];
+    let position: Dim = 0;
+    let next: Node | undefined = first;
+    while (next?.op === 'pad' && boundsOf(next)[0] === position) {
+      const { axis } = next.attributes as { axis: number };
+      tiles.push(next);
+      if (boundsOf(next)[1] === 0) return tiles;
+      const end: Dim = addDims(position, next.inputs[0]!.shape[axis]!);
+      position = end;
+      next = contributions.find(
+        each => each.op === 'pad' && each.attributes.axis === axis && boundsOf(each)[0] === end,
+      );
+    }
+  }
+  return undefined;
+}
+
+const boundsOf = (pad: Node) => pad.attributes.bounds as readonly [Dim, Dim];
