@@ -2,7 +2,7 @@ import type { Episode } from '../episode/episode.ts';
 
 /** Values of one step; names are slash-separated (`train/policy_loss`, `rollout/reward_mean`). */
 export interface MetricsRecord {
-  /** Number of policy updates done when it was taken: 0 is before training. */
+  /** Steps of training done when it was taken; 0 is before the first. */
   readonly step: number;
   readonly metrics: Readonly<Record<string, number>>;
 }
