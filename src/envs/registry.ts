@@ -1,3 +1,4 @@
+import { editDistance } from '../config/nearest.ts';
 import { explain } from '../episode/explain.ts';
 import { calculator } from './calculator.ts';
 import type { EnvironmentFactory } from './contracts.ts';
@@ -43,7 +44,7 @@ function find(name: string): EnvironmentDefinition {
   const [base, version] = name.split('@', 2) as [string, string?];
   const versions = known.get(base);
   if (versions === undefined) {
-    const near = [...known.keys()].sort((a, b) => distance(a, base) - distance(b, base) || (a < b ? -1 : 1));
+    const near = [...known.keys()].sort((a, b) => editDistance(a, base) - editDistance(b, base) || (a < b ? -1 : 1));
     throw new Error(
       `unknown environment ${JSON.stringify(name)}; known, nearest first: ${near.slice(0, 8).join(', ')}`,
     );
@@ -53,17 +54,4 @@ function find(name: string): EnvironmentDefinition {
   throw new Error(
     `environment ${base} has no version ${version}; known: ${versions.map(one => one.version).join(', ')}`,
   );
-}
-
-/** Levenshtein distance: insertions, deletions and substitutions that turn one text into the other. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
-    }
-    row = next;
-  }
-  return row[b.length]!;
 }
