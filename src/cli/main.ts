@@ -15,12 +15,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-process.exitCode = await dispatch(
-  process.argv.slice(2).filter(word => word !== '--verbose'),
-  { ...pickStreams(), verbose },
-);
-
-function pickStreams() {
-  const { stdin, stdout, stderr } = process;
-  return { stdin, stdout, stderr, cwd: process.cwd(), signals: process };
-}
+const { stdin, stdout, stderr } = process;
+const argv = process.argv.slice(2).filter(word => word !== '--verbose');
+process.exitCode = await dispatch(argv, { stdin, stdout, stderr, cwd: process.cwd(), signals: process, verbose });

@@ -209,6 +209,11 @@ describe('faults', () => {
     ]);
   });
 
+  it('quotes the rule of a form of text', () => {
+    const template = options({ template: { schema: z.string().includes('{}'), help: '' } });
+    expect(() => resolve(template, { argv: ['template=x'], cwd })).toThrow('template is "x"; must include "{}"');
+  });
+
   it('says which option is missing', () => {
     const required = options({ 'data.prompt_dataset': { schema: z.string(), help: 'Tasks to train on' } });
     expect(() => resolve(required, { argv: [], cwd })).toThrow(

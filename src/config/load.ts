@@ -1,8 +1,9 @@
+import type { z } from 'zod';
 import { type Assignment, readArguments } from './arguments.ts';
 import { ConfigError } from './error.ts';
 import { readConfigFile } from './file.ts';
 import { lookup } from './lookup.ts';
-import type { Options, Values } from './option.ts';
+import type { Option, Options, Values } from './option.ts';
 import { expected, fromWords, jsonSchemaOf } from './schema.ts';
 
 export interface Resolved<T extends Options> {
@@ -16,8 +17,8 @@ export interface Resolved<T extends Options> {
 }
 
 /**
- * Values of all options: defaults, then the file of `--config`, then the command line from
- * left to right, the later one winning.
+ * Values of all options: defaults, then the file of `--config`, then the command line from left to right, the later
+ * one winning.
  *
  * Throws a ConfigError with one line for each fault found, all sources taken together.
  */
@@ -50,8 +51,7 @@ export function resolve<T extends Options>(
     const parsed = option.schema.safeParse(assignment?.raw);
     values[name] = parsed.data;
     if (parsed.success) continue;
-    const own = parsed.error.issues.find(issue => issue.code === 'custom')?.message;
-    const wanted = own ?? `expected ${expected(jsonSchemaOf(option))}`;
+    const wanted = whatIsWanted(option, parsed.error);
     faults.push(
       assignment === undefined
         ? `${name} is missing; ${wanted} (${option.help.replace(/\.$/, '')})`
@@ -66,4 +66,10 @@ export function resolve<T extends Options>(
     given: new Set(assigned.keys()),
     ...(configFile === undefined ? {} : { configFile }),
   };
+}
+
+/** A rule of its own that the value breaks (a refinement, a form of text), else what the schema accepts. */
+function whatIsWanted(option: Option, { issues }: z.ZodError): string {
+  const rule = issues.find(({ code }) => code === 'custom' || code === 'invalid_format');
+  return rule?.message.replace(/^Invalid string: /, '') ?? `expected ${expected(jsonSchemaOf(option))}`;
 }
