@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { floats, ints, wave } from '../../../tests/support/graph.ts';
 import { gradients } from '../../nn/derivative.ts';
 import { input, type Node, scalar } from '../../nn/graph.ts';
@@ -113,6 +113,24 @@ describe('a session', () => {
     await running.release();
     await running.release();
     await expect(running.run({ x: floats(1) })).rejects.toThrow('model "test" was released and cannot run');
+  });
+});
+
+describe('without the runtime', () => {
+  afterEach(() => {
+    vi.doUnmock('onnxruntime-node');
+    vi.resetModules();
+  });
+
+  it('only creating a session fails, and the message says what to do', async () => {
+    vi.resetModules();
+    vi.doMock('onnxruntime-node', () => {
+      throw new Error('no such library');
+    });
+    const fresh = await import('./session.ts');
+    await expect(fresh.Session.create(emit({ y: scalar(1) }))).rejects.toThrow(
+      /^the embedded engine needs onnxruntime-node, which cannot be loaded on \S+: .*ONNXRUNTIME_NODE_INSTALL=skip npm install$/s,
+    );
   });
 });
 
