@@ -15,8 +15,12 @@ const TrainerState = z.object({
   format: z.literal(1),
   /** Steps completed. */
   step: z.number().int().nonnegative(),
+  /** Optimizer updates made. */
+  updates: z.number().int().nonnegative(),
   seed: z.number().int(),
   cursor: z.object({ epoch: z.number().int().nonnegative(), position: z.number().int().nonnegative() }),
+  /** KL coefficient, where there is one. */
+  beta: z.number().optional(),
 });
 
 /** Everything beside the learner's state that a run needs to continue as if it had never stopped. */
@@ -44,6 +48,11 @@ export async function saveCheckpoint(
 /** The newest checkpoint below `root`, or undefined when there is none. */
 export function latestCheckpoint(root: string): string | undefined {
   return checkpoints(root).at(-1);
+}
+
+/** Steps that had been done when a checkpoint was written. */
+export function checkpointStep(directory: string): number {
+  return readTrainerState(directory).step;
 }
 
 /** Brings the learner to the state of a checkpoint. Throws when it is not one of a run with this seed. */

@@ -5,35 +5,51 @@ import { type EpisodeGroup, type RolloutContext, runGroups } from '../rollout/gr
 import { episodeMetrics, mean } from '../rollout/metrics.ts';
 import { seedOf } from '../rollout/seeds.ts';
 
-export interface EvaluationOptions {
-  readonly tasks: readonly Task[];
-  /** Attempts per task, ≥ 1. */
-  readonly samples: number;
-  /** An attempt whose score reaches it has solved its task. */
-  readonly passScore: number;
-  /** In [0, 1]: more failed episodes than that make the evaluation an error. */
-  readonly maxFailureRate: number;
+/** How a policy is evaluated, and when. */
+export interface EvaluationPlan {
+  /** Steps between two evaluations; without it the policy is evaluated before the first and after the last step only. */
+  readonly every?: number | undefined;
+  /** Attempts per task; 1 when not given. */
+  readonly samples?: number | undefined;
+  /** Of sampling; 0.6 when not given, 0 is greedy. */
+  readonly temperature?: number | undefined;
+  /** An attempt with at least this score has solved its task; 1 when not given. */
+  readonly passScore?: number | undefined;
+  /** In [0, 1]: more failed episodes than that make the evaluation an error; 0.5 when not given. */
+  readonly maxFailureRate?: number | undefined;
 }
 
 export interface Evaluation {
-  /** `eval/<source>/<name>`: pass1 … pass{samples}, and everything that episodeMetrics gives. */
+  /** `eval/<source>/<name>`: pass1 … pass{samples}, failed_rate, and everything that episodeMetrics gives. */
   readonly metrics: Readonly<Record<string, number>>;
   readonly episodes: readonly Episode[];
 }
 
+/** Whether an evaluation belongs after so many steps of a run. */
+export function isDue({ every }: EvaluationPlan, step: number, steps: number): boolean {
+  return step === 0 || step === steps || (every !== undefined && step % every === 0);
+}
+
 /**
- * Attempts every task `samples` times and reports by task source. Environments and sampling get the same seeds in every
- * evaluation of a run, so that two evaluations differ by the policy alone. A failed attempt has not solved its task.
+ * Attempts every task and reports by task source. Environments and sampling get the same seeds in every evaluation of a
+ * run, so that two evaluations differ by the policy alone. A failed attempt has not solved its task.
  */
-export async function evaluate(options: EvaluationOptions, context: RolloutContext): Promise<Evaluation> {
-  const specs = options.tasks.map(task => {
+export async function evaluate(
+  tasks: readonly Task[],
+  plan: EvaluationPlan,
+  training: RolloutContext,
+): Promise<Evaluation> {
+  const { samples = 1, temperature = 0.6, passScore = 1, maxFailureRate = 0.5 } = plan;
+  const context = { ...training, params: { ...training.params, temperature } };
+  const specs = tasks.map(task => {
     const group = `eval:${task.id}`;
-    const environmentSeed = seedOf(context.seed, 'environment', group);
-    return { task, group, samples: options.samples, environmentSeed };
+    return { task, group, samples, environmentSeed: seedOf(context.seed, 'environment', group) };
   });
+  const began = performance.now();
   const groups = await runGroups(specs, context);
+  const seconds = (performance.now() - began) / 1000;
   const episodes = groups.flatMap(group => group.episodes);
-  checkFailureRate(episodes, options.maxFailureRate);
+  checkFailureRate(episodes, maxFailureRate);
 
   const bySource = new Map<string, EpisodeGroup[]>();
   for (const group of groups) {
@@ -42,15 +58,16 @@ export async function evaluate(options: EvaluationOptions, context: RolloutConte
     if (known === undefined) bySource.set(source, [group]);
     else known.push(group);
   }
-  const metrics: Record<string, number> = {};
+  const metrics: Record<string, number> = { 'timing/evaluation': seconds };
   for (const [source, of] of bySource) {
-    for (const [name, value] of Object.entries(sourceMetrics(of, options))) metrics[`eval/${source}/${name}`] = value;
+    for (const [name, value] of Object.entries(sourceMetrics(of, samples, passScore))) {
+      metrics[`eval/${source}/${name}`] = value;
+    }
   }
   return { metrics, episodes };
 }
 
-function sourceMetrics(groups: readonly EpisodeGroup[], options: EvaluationOptions): Record<string, number> {
-  const { samples, passScore } = options;
+function sourceMetrics(groups: readonly EpisodeGroup[], samples: number, passScore: number): Record<string, number> {
   const episodes = groups.flatMap(group => group.episodes);
   const solved = groups.map(group => group.episodes.filter(episode => isSolved(episode, passScore)).length);
   const metrics: Record<string, number> = {

@@ -1,21 +1,15 @@
+import type { StepData } from '../algorithms/algorithm.ts';
 import type { LearnerSequence } from '../engines/contracts.ts';
 import { SOURCE, type Trajectory, toTrajectories } from '../episode/trajectory.ts';
 import { validateTrajectory } from '../episode/validate.ts';
 import type { EpisodeGroup } from '../rollout/groups.ts';
 
-/** Trajectories of one step as the learner takes them. Arrays are per trajectory [P], one value per policy token. */
-export interface Experience {
-  readonly trajectories: readonly Trajectory[];
+/** The trajectories of one step as algorithm and learner take them. Arrays are per trajectory [P]: policy tokens. */
+export interface Experience extends StepData {
   readonly sequences: readonly LearnerSequence[];
-  /** Log-probs of the sampler when it sampled. */
-  readonly behaviour: readonly Float32Array[];
-  /** Log-probs of the learner before the step's first update. */
-  readonly proximal: readonly Float32Array[];
-  /** Log-probs of the frozen reference; present when the algorithm compares with it. */
-  readonly reference?: readonly Float32Array[];
 }
 
-/** All trajectories of the groups that have something to learn from, checked against the invariants of episodes. */
+/** All trajectories of the groups in which the policy sampled something, checked against the invariants. */
 export function trajectoriesOf(groups: readonly EpisodeGroup[], vocabularySize: number): Trajectory[] {
   const trajectories = groups
     .flatMap(({ episodes }) => episodes.flatMap(toTrajectories))
@@ -25,11 +19,19 @@ export function trajectoriesOf(groups: readonly EpisodeGroup[], vocabularySize: 
 }
 
 /** The learner predicts the policy's tokens and no others. */
-export function toSequence({ tokens, sources }: Trajectory): LearnerSequence {
+export function toSequence({ tokens, sources }: Pick<Trajectory, 'tokens' | 'sources'>): LearnerSequence {
   return { tokens, predict: Uint8Array.from(sources, source => (source === SOURCE.policy ? 1 : 0)) };
 }
 
-/** [P] the values of the policy's tokens, out of an array [T]. */
-export function atPolicyTokens(values: Float32Array, { sources }: Pick<Trajectory, 'sources'>): Float32Array {
-  return values.filter((_, t) => sources[t] === SOURCE.policy);
+/** The given rows of the experience. */
+export function select(experience: Experience, rows: readonly number[]): Experience {
+  const pick = <T>(values: readonly T[]) => rows.map(row => values[row]!);
+  const { trajectories, sequences, proximal, reference, beta } = experience;
+  return {
+    trajectories: pick(trajectories),
+    sequences: pick(sequences),
+    proximal: proximal && pick(proximal),
+    reference: reference && pick(reference),
+    beta,
+  };
 }

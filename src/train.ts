@@ -1,0 +1,207 @@
+import type { EpisodeLimits, Executor } from './agents/contracts.ts';
+import { singleTurn } from './agents/single-turn.ts';
+import { type Algorithm, checkGroupSize } from './algorithms/algorithm.ts';
+import { klController } from './algorithms/kl.ts';
+import { DEFAULT_SAMPLING, type PolicyEngine, type SamplingParams } from './engines/contracts.ts';
+import type { Awaitable } from './envs/contracts.ts';
+import { messageOf } from './episode/failure.ts';
+import type { Task } from './episode/task.ts';
+import { perSample, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
+import { immediate, lockstep } from './rollout/admission.ts';
+import type { RolloutContext } from './rollout/groups.ts';
+import { TaskOrder } from './rollout/order.ts';
+import { SyncPipeline } from './rollout/sync.ts';
+import { type TaskInput, toTask } from './rollout/tasks.ts';
+import { fanOut, type Tracker } from './tracking/tracker.ts';
+import { Checkpointer, type CheckpointOptions } from './training/checkpointer.ts';
+import { type EvaluationPlan, evaluate, isDue } from './training/evaluate.ts';
+import { loop, type TrainStep } from './training/loop.ts';
+import { learningRates, type OptimizerOptions, totalUpdates } from './training/optimizer.ts';
+
+/** What an agent is run with, in training and in evaluation alike. */
+export interface AgentOptions {
+  /** How a task is attempted; single-turn with `reward` when not given. */
+  readonly agent?: Executor | undefined;
+  /** Scores one answer of a single-turn agent. */
+  readonly reward?: ((input: RewardInput) => Awaitable<number | RewardOutput>) | undefined;
+  /** Temperature 1 and no truncation when not given. */
+  readonly sampling?: Partial<Omit<SamplingParams, 'maxTokens'>> | undefined;
+  /** 8 turns, the context length of the policy, 60 s a call when not given. */
+  readonly limits?: Partial<EpisodeLimits> | undefined;
+  /** Every random choice derives from it; 42 when not given. */
+  readonly seed?: number | undefined;
+  /** Same seed, same metrics and weights, whatever the order in which environments answer (rollout/admission.ts). */
+  readonly deterministic?: boolean | undefined;
+  /** Aborts at once: what is under way rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told about what does not stop the run (a tracker that failed …); Node's process warnings when not given. */
+  readonly log?: ((message: string) => void) | undefined;
+}
+
+export interface TrainOptions extends AgentOptions {
+  /** An engine, which stays the caller's to close; or a function that makes one, which is closed with the run. */
+  readonly policy: PolicyEngine | (() => Awaitable<PolicyEngine>);
+  readonly tasks: readonly (Task | TaskInput)[];
+  readonly algorithm: Algorithm;
+  /** Episodes per task; 8 when not given. */
+  readonly groupSize?: number | undefined;
+  /** Tasks per step; 16 when not given. */
+  readonly groupsPerStep?: number | undefined;
+  /** One pass over the tasks when not given. */
+  readonly steps?: number | undefined;
+  readonly optimizer?: OptimizerOptions | undefined;
+  readonly evaluation?: (EvaluationPlan & { readonly tasks: readonly (Task | TaskInput)[] }) | undefined;
+  readonly checkpoints?: CheckpointOptions | undefined;
+  /** Directory for the trained model (Hugging Face layout), written after the last step. */
+  readonly output?: string | undefined;
+  readonly trackers?: readonly Tracker[] | undefined;
+  /** In [0, 1]: the run stops when a larger share of a step's episodes fails; 0.5 when not given. */
+  readonly maxFailureRate?: number | undefined;
+  /** Ends the run in good order: the step under way is finished and a checkpoint written, where there are any. */
+  readonly stop?: AbortSignal | undefined;
+}
+
+/**
+ * Trains a policy: `for await (const step of train({ … })) …`. Leaving the loop early shuts everything down. The names
+ * of a step's metrics are listed in docs/metrics.md.
+ */
+export function train(options: TrainOptions): AsyncIterableIterator<TrainStep> {
+  const left = new AbortController();
+  const forward = () => left.abort(options.signal?.reason);
+  if (options.signal?.aborted) forward();
+  else options.signal?.addEventListener('abort', forward, { once: true });
+  const steps = run(options, left.signal);
+  return {
+    next: () => steps.next(),
+    return: () => {
+      left.abort(new Error('the run was left'));
+      return steps.return(undefined);
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<TrainStep, undefined> {
+  const { algorithm, seed = 42, groupSize = 8, groupsPerStep = 16, optimizer = {}, evaluation, checkpoints } = options;
+  const { maxFailureRate = 0.5, output, stop = new AbortController().signal, log = warn } = options;
+  refuseUnsupported(algorithm, groupSize);
+  const tasks = options.tasks.map(complete('tasks'));
+  const heldOut = evaluation?.tasks.map(complete('eval'));
+  const steps = options.steps ?? Math.max(1, Math.floor(tasks.length / groupsPerStep));
+  const executor = executorOf(options);
+  const trackers = fanOut(options.trackers ?? [], ({ tracker, error, count }) => {
+    if (count === 1) log(`tracker ${tracker} failed, and the run goes on without it: ${messageOf(error)}`);
+  });
+  let owned: PolicyEngine | undefined;
+  try {
+    if (typeof options.policy === 'function') owned = await options.policy();
+    const policy = owned ?? (options.policy as PolicyEngine);
+    const { learner, sampler, renderer } = policy;
+    const context = rolloutContext(policy, executor, { ...options, signal });
+    const order = new TaskOrder(tasks, seed);
+    const shape = { groups: groupsPerStep, samples: groupSize, minimumGroup: algorithm.estimator.minimumGroup };
+    const pipeline = new SyncPipeline({ sampler, order, context, ...shape, maxFailureRate });
+    const kl = algorithm.kl && klController(algorithm.kl);
+    const checkpointer = checkpoints && new Checkpointer(checkpoints, { learner, data: pipeline, kl, seed });
+    const updates = totalUpdates(optimizer, { steps, episodesPerStep: groupsPerStep * groupSize });
+
+    const start = (await checkpointer?.restore()) ?? { step: 0, updates: 0 };
+    if (start.step > 0) await pipeline.publish(learner);
+    let progress = start;
+    yield* loop({
+      pipeline,
+      learner,
+      algorithm,
+      kl,
+      vocabularySize: renderer.vocabularySize,
+      update: {
+        batchSize: optimizer.batchSize,
+        epochs: optimizer.epochs ?? 1,
+        temperature: context.params.temperature,
+        learningRate: learningRates(optimizer, updates),
+      },
+      seed,
+      start,
+      steps,
+      evaluate: async step =>
+        evaluation && isDue(evaluation, step, steps) ? evaluate(heldOut!, evaluation, context) : undefined,
+      record: async (step, now) => {
+        progress = now;
+        await track(trackers, step);
+        await checkpointer?.saveIfDue(progress);
+      },
+      rescue: async () => (await checkpointer?.rescue()) ?? 'There is no checkpoint directory to keep the weights in',
+      stop,
+    });
+    if (stop.aborted) await checkpointer?.save(progress);
+    else if (output !== undefined) await learner.export(output);
+  } finally {
+    await executor.close?.();
+    await trackers.close();
+    await owned?.close();
+  }
+}
+
+async function track(trackers: Required<Tracker>, { index, metrics, episodes, evaluation }: TrainStep): Promise<void> {
+  await trackers.log({ step: index, metrics });
+  if (episodes.length > 0) await trackers.episodes({ step: index, phase: 'train', episodes });
+  if (evaluation) await trackers.episodes({ step: index, phase: 'eval', episodes: evaluation.episodes });
+}
+
+/** How the policy's episodes are run. Throws on options that make no sense. */
+export function rolloutContext(policy: PolicyEngine, executor: Executor, options: AgentOptions): RolloutContext {
+  const { sampler, renderer } = policy;
+  const { contextLength } = sampler;
+  const { seed = 42, sampling = {}, deterministic = false, log = warn } = options;
+  const limits: EpisodeLimits = {
+    maxTurns: options.limits?.maxTurns ?? 8,
+    maxTokens: Math.min(options.limits?.maxTokens ?? contextLength, contextLength),
+    maxNewTokens: options.limits?.maxNewTokens ?? contextLength,
+    callTimeoutMs: options.limits?.callTimeoutMs ?? 60_000,
+  };
+  const params = { ...DEFAULT_SAMPLING, stopTokens: renderer.stopTokens, ...sampling, maxTokens: limits.maxNewTokens };
+  if (params.topP < 1 || params.topK > 0 || params.minP > 0) {
+    log(
+      'top-p, top-k or min-p is on: the log-probs of sampled tokens are those of the truncated distribution, which the learner does not reproduce, so training is slightly off-policy (train/vllm_kl)',
+    );
+  }
+  return {
+    executor,
+    admission: deterministic ? lockstep(sampler) : immediate(sampler),
+    contextLength,
+    renderer,
+    params,
+    limits,
+    seed,
+    signal: options.signal ?? new AbortController().signal,
+    log,
+  };
+}
+
+/** The agent of the options; single-turn when there is only a reward. */
+export function executorOf({ agent, reward }: AgentOptions): Executor {
+  if (agent !== undefined && reward !== undefined) {
+    throw new Error('agent and reward are both given: give the reward to the agent, or leave the agent out');
+  }
+  if (agent !== undefined) return agent;
+  if (reward !== undefined) return singleTurn({ reward: perSample(reward) });
+  throw new Error('neither agent nor reward is given: there is nothing to tell a good answer from a bad one');
+}
+
+function complete(source: string): (task: Task | TaskInput, index: number) => Task {
+  return (task, index) => toTask(task, index, source);
+}
+
+function refuseUnsupported(algorithm: Algorithm, groupSize: number): void {
+  checkGroupSize(algorithm, groupSize);
+  if (algorithm.needs.critic || algorithm.estimator.needsGreedy) {
+    const what = algorithm.needs.critic ? 'a critic' : 'a greedy answer for each task';
+    throw new Error(`${algorithm.name} needs ${what}, which this version does not have; use grpo, rloo or reinforce`);
+  }
+}
+
+function warn(message: string): void {
+  process.emitWarning(message);
+}

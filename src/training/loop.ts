@@ -1,0 +1,121 @@
+import { type Algorithm, computeAdvantages } from '../algorithms/algorithm.ts';
+import type { KlController } from '../algorithms/kl.ts';
+import type { Learner } from '../engines/contracts.ts';
+import type { Episode } from '../episode/episode.ts';
+import { messageOf } from '../episode/failure.ts';
+import type { Pipeline, RolloutBatch } from '../rollout/pipeline.ts';
+import { seedOf } from '../rollout/seeds.ts';
+import type { Progress } from './checkpointer.ts';
+import type { Evaluation } from './evaluate.ts';
+import { prepare } from './prepare.ts';
+import { type UpdateOptions, update } from './update.ts';
+
+/** One step of training as it is handed to the user. */
+export interface TrainStep {
+  /** Steps done. 0 is the evaluation before training, given when there is one. */
+  readonly index: number;
+  /** Flat, slash-separated names (docs/metrics.md). */
+  readonly metrics: Readonly<Record<string, number>>;
+  /** Everything sampled for the step, failed episodes too; empty at index 0. */
+  readonly episodes: readonly Episode[];
+  /** Of the policy after the step, where one was due. */
+  readonly evaluation?: Evaluation;
+}
+
+/** Everything the loop needs; train.ts puts it together. */
+export interface LoopParts {
+  readonly pipeline: Pipeline;
+  readonly learner: Learner;
+  readonly algorithm: Algorithm;
+  /** Present when the algorithm has a KL term. */
+  readonly kl?: KlController | undefined;
+  readonly vocabularySize: number;
+  readonly update: Pick<UpdateOptions, 'batchSize' | 'epochs' | 'temperature' | 'learningRate'>;
+  readonly seed: number;
+  readonly start: Progress;
+  /** Steps of the whole run. */
+  readonly steps: number;
+  /** Evaluates the policy if that is due after so many steps. */
+  readonly evaluate: (step: number) => Promise<Evaluation | undefined>;
+  /** Logs a step and writes a checkpoint if that is due. */
+  readonly record: (step: TrainStep, progress: Progress) => Promise<void>;
+  /** Called when an update could not be made: keeps the weights from before it and says where. Never rejects. */
+  readonly rescue: () => Promise<string>;
+  /** Aborts: the step that is under way becomes the last. */
+  readonly stop: AbortSignal;
+}
+
+/** The loop: sample, prepare, assign credit, update, publish; then evaluate, log and save what is due. */
+export async function* loop(parts: LoopParts): AsyncGenerator<TrainStep> {
+  const { pipeline, learner, steps, stop } = parts;
+  let progress = parts.start;
+  const evaluation = progress.step === 0 ? await parts.evaluate(0) : undefined;
+  if (evaluation !== undefined) yield* given({ index: 0, metrics: evaluation.metrics, episodes: [], evaluation });
+  if (progress.step >= steps || stop.aborted) return;
+
+  let began = performance.now();
+  for await (const batch of pipeline) {
+    const index = progress.step + 1;
+    const learned = await learn(batch, index, progress.updates, parts);
+    const publishing = performance.now();
+    await pipeline.publish(learner);
+    const ended = performance.now();
+    progress = { step: index, updates: progress.updates + learned.updates };
+
+    const evaluation = await parts.evaluate(index);
+    const timing = { 'timing/broadcast': seconds(publishing, ended), 'timing/step_total': seconds(began, ended) };
+    const metrics = { ...batch.metrics, ...learned.metrics, ...timing, ...evaluation?.metrics };
+    yield* given({ index, metrics, episodes: batch.episodes, ...(evaluation ? { evaluation } : {}) });
+    if (index >= steps || stop.aborted) return;
+    began = performance.now();
+  }
+
+  async function* given(step: TrainStep): AsyncGenerator<TrainStep> {
+    await parts.record(step, progress);
+    yield step;
+  }
+}
+
+/** Improves the policy by one batch. A batch without anything to train on changes nothing. */
+async function learn(
+  { groups }: RolloutBatch,
+  step: number,
+  updates: number,
+  parts: LoopParts,
+): Promise<{ readonly updates: number; readonly metrics: Readonly<Record<string, number>> }> {
+  const { learner, algorithm, kl, vocabularySize } = parts;
+  if (groups.length === 0) return { updates: 0, metrics: {} };
+  const began = performance.now();
+  const { needs } = algorithm;
+  const { temperature } = parts.update;
+  const { experience, metrics: prepared } = await prepare(groups, learner, {
+    needs,
+    temperature,
+    vocabularySize,
+    beta: kl?.value,
+  });
+  const { advantages, metrics: credited } = computeAdvantages(algorithm, experience);
+  const prepareEnded = performance.now();
+  try {
+    const seed = seedOf(parts.seed, 'update', step);
+    const updated = await update(learner, algorithm, experience, advantages, { ...parts.update, updates, seed });
+    const metrics: Record<string, number> = {
+      'timing/make_experience': seconds(began, prepareEnded),
+      'timing/ppo_train': seconds(prepareEnded, performance.now()),
+    };
+    for (const [name, value] of Object.entries({ ...prepared, ...credited, ...updated.metrics })) {
+      metrics[`train/${name}`] = value;
+    }
+    if (kl !== undefined) {
+      metrics['train/kl_coef'] = kl.value;
+      kl.update(metrics['train/kl']!, new Set(experience.trajectories.map(({ episode }) => episode)).size);
+    }
+    return { updates: updated.updates, metrics };
+  } catch (error) {
+    throw new Error(`training stopped at step ${step}: ${messageOf(error)}. ${await parts.rescue()}`, { cause: error });
+  }
+}
+
+function seconds(from: number, to: number): number {
+  return (to - from) / 1000;
+}

@@ -1,0 +1,101 @@
+import { type Algorithm, lossInputs } from '../algorithms/algorithm.ts';
+import type { Learner } from '../engines/contracts.ts';
+import { seedOf, shuffledIndices } from '../rollout/seeds.ts';
+import { type Experience, select } from './experience.ts';
+
+export interface UpdateOptions {
+  /** Episodes per optimizer update; undefined: all of them. */
+  readonly batchSize: number | undefined;
+  /** Passes over the experience. */
+  readonly epochs: number;
+  readonly temperature: number;
+  /** Learning rate of the run's n-th update, from 0. */
+  readonly learningRate: (update: number) => number;
+  /** Updates of the run before this step. */
+  readonly updates: number;
+  /** Seeds the shuffles of this step. */
+  readonly seed: number;
+}
+
+export interface UpdateResult {
+  /** Updates made. */
+  readonly updates: number;
+  /** Means over the updates; the last value of actor_lr and actor_grad_norm. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+/**
+ * Optimizer updates on the experience of one step. Throws when a loss or gradient is not finite; the update that would
+ * have used it is not made, so the learner has the weights from before.
+ *
+ * @param advantages per trajectory [P]
+ */
+export async function update(
+  learner: Learner,
+  algorithm: Algorithm,
+  experience: Experience,
+  advantages: readonly Float32Array[],
+  options: UpdateOptions,
+): Promise<UpdateResult> {
+  const totals: Record<string, number> = {};
+  let last: Record<string, number> = {};
+  let updates = 0;
+  for (const rows of miniBatches(experience, options)) {
+    const batch = select(experience, rows);
+    const { inputs, metrics: given } = lossInputs(algorithm, {
+      ...batch,
+      advantages: rows.map(row => advantages[row]!),
+    });
+    const { sequences } = batch;
+    const computed = await learner.forwardBackward(
+      { sequences, temperature: options.temperature, inputs },
+      algorithm.loss,
+    );
+    await refuseNonFinite(learner, computed);
+    const lr = options.learningRate(options.updates + updates);
+    const { gradNorm } = await learner.optimizerStep({ lr });
+    updates += 1;
+    for (const [name, value] of Object.entries({ ...given, ...computed })) totals[name] = (totals[name] ?? 0) + value;
+    last = { actor_lr: lr, actor_grad_norm: gradNorm };
+  }
+  const means = Object.fromEntries(Object.entries(totals).map(([name, total]) => [name, total / updates]));
+  return { updates, metrics: { ...means, ...last } };
+}
+
+/** Forgets the gradient and throws when a metric of a loss, the loss among them, is not a finite number. */
+export async function refuseNonFinite(learner: Learner, metrics: Readonly<Record<string, number>>): Promise<void> {
+  const bad = Object.entries(metrics).find(([, value]) => !Number.isFinite(value));
+  if (bad === undefined) return;
+  await learner.zeroGrad();
+  throw new Error(`${bad[0]} is ${bad[1]}, so the update was not made; lower the learning rate or look at the batch`);
+}
+
+/**
+ * Rows of each update: episodes in batches of nearly equal size, none larger than `batchSize`, all rows of an episode
+ * together, in a new order in every pass. With one update a pass the order is left as it is.
+ */
+export function* miniBatches(
+  { trajectories }: Pick<Experience, 'trajectories'>,
+  { batchSize, epochs, seed }: Pick<UpdateOptions, 'batchSize' | 'epochs' | 'seed'>,
+): Generator<number[]> {
+  const episodes = new Map<string, number[]>();
+  trajectories.forEach(({ episode }, row) => {
+    const rows = episodes.get(episode);
+    if (rows === undefined) episodes.set(episode, [row]);
+    else rows.push(row);
+  });
+  const all = [...episodes.values()];
+  const count = updatesPerPass(all.length, batchSize);
+  for (let pass = 0; pass < epochs; pass++) {
+    const order = count > 1 ? [...shuffledIndices(all.length, seedOf(seed, 'pass', pass))] : [...all.keys()];
+    for (let b = 0; b < count; b++) {
+      const [start, end] = [b, b + 1].map(edge => Math.round((edge * all.length) / count));
+      yield order.slice(start, end).flatMap(i => all[i]!);
+    }
+  }
+}
+
+/** Optimizer updates in one pass over so many episodes. */
+export function updatesPerPass(episodes: number, batchSize: number | undefined): number {
+  return batchSize === undefined ? Math.min(1, episodes) : Math.ceil(episodes / batchSize);
+}
