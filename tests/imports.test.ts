@@ -9,6 +9,7 @@ import { describe, expect, it } from 'vitest';
  */
 const FLOORS: Readonly<Record<string, readonly string[]>> = {
   episode: [],
+  storage: [],
   algorithms: ['episode'],
   text: ['episode'],
   nn: ['episode'],
@@ -37,7 +38,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Contracts (types, no implementation) and the option declaration are for every floor above `episode`. */
 const CONTRACTS = ['engines/contracts.ts', 'envs/contracts.ts', 'rewards/contracts.ts', 'agents/contracts.ts'];
-const EVERYONE = ['config/option.ts', 'config/nearest.ts'];
+const EVERYONE = ['config/option.ts', 'config/nearest.ts', 'storage/atomic.ts'];
 const MAY_USE_CONTRACTS = ['envs', 'rewards', 'agents', 'rollout', 'training', 'testing', 'dashboard'];
 const WIRING = ['cli', 'index.ts', 'train.ts'];
 

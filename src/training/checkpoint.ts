@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Learner } from '../engines/contracts.ts';
 import { messageOf } from '../episode/failure.ts';
-import { writeDirectoryAtomic } from '../nn/checkpoint/atomic.ts';
+import { writeDirectoryAtomic } from '../storage/atomic.ts';
 
 /**
  * A checkpoint is a directory `step-<n>` with the learner's full state and `trainer.json`. It is written beside its

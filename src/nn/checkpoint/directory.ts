@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { latestDirectory, writeDirectoryAtomic } from '../../storage/atomic.ts';
 import { type DecoderConfig, decoderConfig } from '../models/families.ts';
 import { type Parameter, parameterCount, parameterLayout, tensorPlaces, view } from '../models/parameters.ts';
-import { latestDirectory, writeDirectoryAtomic } from './atomic.ts';
 import { writeSafetensors } from './safetensors.ts';
 import { TensorStore, WEIGHTS_FILE } from './shards.ts';
 

@@ -1,0 +1,287 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import type { Loss } from '../../algorithms/ops.ts';
+import type {
+  ForwardResult,
+  GenerateRequest,
+  Generation,
+  Learner,
+  LearnerBatch,
+  LossBatch,
+  OptimizerStepResult,
+  Sampler,
+} from '../contracts.ts';
+import { type LossProgram, record } from './loss-program.ts';
+import type { FromHost, HostCalls, HostInfo, HostOptions, ToHost } from './protocol.ts';
+import { checkSampling } from './truncate.ts';
+
+/** From TypeScript sources (tests, benches) the thread needs a loader first; the package runs compiled files. */
+function startThread(workerData: HostOptions): Worker {
+  if (!import.meta.url.endsWith('.ts')) return new Worker(new URL('./worker.js', import.meta.url), { workerData });
+  const loader = import.meta.resolve('tsx/esm/api');
+  const entry = new URL('./worker.ts', import.meta.url).href;
+  const code = `import('${loader}').then(({ register }) => { register(); return import('${entry}'); })`;
+  return new Worker(code, { workerData, eval: true });
+}
+
+/** What the thread says first: the loaded model, or why it was refused. */
+async function started(worker: Worker): Promise<HostInfo> {
+  const listening = new AbortController();
+  const { signal } = listening;
+  try {
+    // Rejects when the thread emits 'error'.
+    const first = once(worker, 'message', { signal }) as Promise<[FromHost]>;
+    const ended = once(worker, 'exit', { signal }).then(([code]) => {
+      throw new Error(`the engine thread ended with code ${code} while it was starting`);
+    });
+    const [message] = await Promise.race([first, ended]);
+    if (message.type === 'ready') return message.info;
+    throw message.type === 'refused' ? message.error : new Error(`the engine thread began with '${message.type}'`);
+  } finally {
+    listening.abort();
+  }
+}
+
+interface Pending {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface InFlight extends Pending {
+  readonly request: GenerateRequest;
+  readonly release: () => void;
+}
+
+/**
+ * The embedded engine as the main thread sees it: a Sampler and a Learner in front of one worker thread that owns the
+ * weights. Requests made in one turn of the event loop travel in one message, in the order in which they were made.
+ */
+export class OnnxEngine implements Sampler, Learner {
+  readonly contextLength: number;
+  readonly vocabularySize: number;
+  readonly parameters: number;
+  #version = 0;
+  readonly #worker: Worker;
+  readonly #calls = new Map<number, Pending>();
+  readonly #inFlight = new Map<number, InFlight>();
+  readonly #programs = new WeakMap<Loss, LossProgram>();
+  #outbox: { id: number; request: GenerateRequest }[] = [];
+  #nextId = 0;
+  #dead: Error | undefined;
+
+  /** Starts the thread and loads the model; rejects when the checkpoint is refused. */
+  static async start(options: HostOptions): Promise<OnnxEngine> {
+    const worker = startThread(options);
+    try {
+      return new OnnxEngine(worker, await started(worker));
+    } catch (error) {
+      await worker.terminate();
+      throw error;
+    }
+  }
+
+  private constructor(worker: Worker, info: HostInfo) {
+    this.contextLength = info.contextLength;
+    this.vocabularySize = info.vocabularySize;
+    this.parameters = info.parameters;
+    this.#worker = worker;
+    worker.on('message', (message: FromHost) => this.#receive(message));
+    worker.on('error', error => this.#fail(error));
+    worker.on('exit', code => this.#fail(new Error(`the engine thread ended with code ${code}`)));
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  generate(request: GenerateRequest): Promise<Generation> {
+    try {
+      this.#check(request);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      const onAbort = () => this.#abort(id);
+      request.signal?.addEventListener('abort', onAbort, { once: true });
+      const release = () => request.signal?.removeEventListener('abort', onAbort);
+      this.#inFlight.set(id, { resolve, reject, request, release });
+      if (this.#outbox.length === 0) setImmediate(() => this.#submit());
+      this.#outbox.push({ id, request });
+      if (request.signal?.aborted) this.#abort(id);
+    });
+  }
+
+  /** One thread holds both halves: its own learner's weights are served already; another's are copied. */
+  async publish(learner: Learner): Promise<void> {
+    if (learner === this) return;
+    if (!(learner instanceof OnnxEngine)) {
+      throw new Error('the embedded sampler can serve the weights of an embedded learner only');
+    }
+    const { version } = learner;
+    await this.setWeights(await learner.weights(), version);
+  }
+
+  pause({ mode }: { mode: 'keep' | 'abort' }): Promise<void> {
+    return this.#call('pause', mode);
+  }
+
+  resume(): Promise<void> {
+    return this.#call('resume');
+  }
+
+  sleep(): Promise<void> {
+    return this.#call('sleep');
+  }
+
+  /** Caches are rebuilt when they are needed. */
+  async wake(): Promise<void> {
+    this.#throwIfDead();
+  }
+
+  forward(batch: LearnerBatch, options: { weights?: 'policy' | 'reference' } = {}): Promise<ForwardResult> {
+    return this.#call('forward', batch, options.weights ?? 'policy');
+  }
+
+  forwardBackward(batch: LossBatch, loss: Loss): Promise<Record<string, number>> {
+    let program = this.#programs.get(loss);
+    if (program === undefined) {
+      program = record(loss);
+      this.#programs.set(loss, program);
+    }
+    return this.#call('forwardBackward', batch, program);
+  }
+
+  async optimizerStep({ lr }: { lr: number }): Promise<OptimizerStepResult> {
+    const result = await this.#call('optimizerStep', lr);
+    this.#version += 1;
+    return result;
+  }
+
+  zeroGrad(): Promise<void> {
+    return this.#call('zeroGrad');
+  }
+
+  /** The accumulated gradient by parameter name: a copy, for tests and inspection. */
+  gradient(): Promise<Record<string, Float32Array>> {
+    return this.#call('gradient');
+  }
+
+  /** All weights in the layout's order: a copy. */
+  weights(): Promise<Float32Array> {
+    return this.#call('weights');
+  }
+
+  async setWeights(weights: Float32Array, version: number): Promise<void> {
+    await this.#call('setWeights', weights, version);
+    this.#version = version;
+  }
+
+  save(directory: string): Promise<void> {
+    return this.#call('save', directory);
+  }
+
+  async load(directory: string): Promise<void> {
+    this.#version = (await this.#call('load', directory)).version;
+  }
+
+  export(directory: string): Promise<void> {
+    return this.#call('export', directory);
+  }
+
+  async close(): Promise<void> {
+    if (this.#dead !== undefined) return;
+    await this.#call('close');
+    this.#fail(new Error('the engine is closed'));
+    this.#worker.removeAllListeners();
+    await this.#worker.terminate();
+  }
+
+  #check({ tokens, params }: GenerateRequest): void {
+    this.#throwIfDead();
+    checkSampling(params);
+    if (tokens.length === 0) throw new RangeError('a request needs at least one token to continue');
+    if (tokens.length >= this.contextLength) {
+      throw new RangeError(
+        `a prompt of ${tokens.length} tokens leaves no room for an answer: the model's window is ${this.contextLength}`,
+      );
+    }
+    const bad = tokens.find(token => token < 0 || token >= this.vocabularySize);
+    if (bad !== undefined) {
+      throw new RangeError(`token id ${bad} is outside the model's vocabulary of ${this.vocabularySize} ids`);
+    }
+  }
+
+  #submit(): void {
+    const requests = this.#outbox.map(({ id, request }) => {
+      const { tokens, params, seed, onToken } = request;
+      return { id, tokens, params, seed, streaming: onToken !== undefined };
+    });
+    this.#outbox = [];
+    this.#send({ type: 'submit', requests });
+  }
+
+  #abort(id: number): void {
+    // A request still in the outbox must reach the thread before its abort does.
+    setImmediate(() => {
+      if (this.#inFlight.has(id)) this.#send({ type: 'abort', id });
+    });
+  }
+
+  #call<M extends keyof HostCalls>(
+    method: M,
+    ...args: Parameters<HostCalls[M]>
+  ): Promise<Awaited<ReturnType<HostCalls[M]>>> {
+    if (this.#dead !== undefined) return Promise.reject(this.#dead);
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      this.#calls.set(id, { resolve, reject });
+      this.#send({ type: 'call', id, method, args });
+    });
+  }
+
+  #send(message: ToHost): void {
+    if (this.#dead === undefined) this.#worker.postMessage(message);
+  }
+
+  #receive(message: FromHost): void {
+    switch (message.type) {
+      case 'result':
+      case 'error': {
+        const call = this.#calls.get(message.id);
+        this.#calls.delete(message.id);
+        if (message.type === 'result') call?.resolve(message.value as never);
+        else call?.reject(message.error);
+        return;
+      }
+      case 'sampled':
+        for (const [id, token] of message.tokens) this.#inFlight.get(id)?.request.onToken?.(token);
+        for (const [id, generation] of message.finished) this.#finish(id)?.resolve(generation as never);
+        return;
+      case 'failed':
+        for (const id of [...this.#inFlight.keys()]) this.#finish(id)?.reject(message.error);
+        return;
+      default:
+        throw new Error(`unexpected message '${message.type}' of the engine thread`);
+    }
+  }
+
+  #finish(id: number): InFlight | undefined {
+    const entry = this.#inFlight.get(id);
+    this.#inFlight.delete(id);
+    entry?.release();
+    return entry;
+  }
+
+  /** The thread is gone: everything that waits for it ends. */
+  #fail(error: Error): void {
+    this.#dead ??= error;
+    for (const call of this.#calls.values()) call.reject(error);
+    this.#calls.clear();
+    for (const id of [...this.#inFlight.keys()]) this.#finish(id)?.reject(error);
+  }
+
+  #throwIfDead(): void {
+    if (this.#dead !== undefined) throw this.#dead;
+  }
+}

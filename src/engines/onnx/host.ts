@@ -1,0 +1,133 @@
+import { writeCheckpoint } from '../../nn/checkpoint/directory.ts';
+import type { Generation } from '../contracts.ts';
+import { OnnxLearnerCore } from './learner.ts';
+import { Model } from './model.ts';
+import type { FromHost, HostCalls, HostInfo, HostOptions, ToHost } from './protocol.ts';
+import { OnnxSamplerCore } from './sampler.ts';
+import { loadState, saveState } from './state.ts';
+
+/**
+ * The engine inside its thread: owns the weights, answers calls, and decodes while there are requests. Calls are
+ * answered between two decode steps. The learner works on the sampler's weights, so publishing costs nothing.
+ */
+export class EngineHost {
+  readonly info: HostInfo;
+  readonly #post: (message: FromHost) => void;
+  readonly #sampler: OnnxSamplerCore;
+  readonly #calls: HostCalls;
+  #tokens: [number, number][] = [];
+  #finished: [number, Generation][] = [];
+  #paused = false;
+  #running = false;
+
+  constructor(options: HostOptions, post: (message: FromHost) => void) {
+    this.#post = post;
+    const model = new Model(options.model, options.initSeed);
+    this.info = {
+      contextLength: model.config.maxPositions,
+      vocabularySize: model.config.vocabSize,
+      parameters: model.weights.length,
+    };
+    const sampler = new OnnxSamplerCore(model, options.sampler, {
+      token: (id, token) => this.#tokens.push([id, token]),
+      finished: (id, generation) => this.#finished.push([id, generation]),
+    });
+    this.#sampler = sampler;
+    const learner = new OnnxLearnerCore(model, options.learner);
+    this.#calls = {
+      forward: (batch, weights) => learner.forward(batch, weights),
+      forwardBackward: (batch, program) => learner.forwardBackward(batch, program),
+      optimizerStep: lr => {
+        const result = learner.optimizerStep(lr);
+        sampler.weightsChanged();
+        return result;
+      },
+      zeroGrad: () => learner.zeroGrad(),
+      gradient: () => learner.gradient(),
+      save: directory => saveState(directory, model, learner),
+      load: async directory => {
+        await loadState(directory, model, learner);
+        sampler.weightsChanged();
+        return { version: model.version };
+      },
+      export: directory => {
+        const { rawConfig, layout, weights } = model;
+        return writeCheckpoint(directory, { rawConfig, layout, weights, carry: model.directory });
+      },
+      weights: () => model.weights.slice(),
+      setWeights: (weights, version) => {
+        if (weights.length !== model.weights.length) {
+          throw new Error(`got ${weights.length} weights for a model of ${model.weights.length}: another architecture`);
+        }
+        model.weights.set(weights);
+        model.version = version;
+        sampler.weightsChanged();
+      },
+      pause: mode => {
+        this.#paused = true;
+        if (mode === 'abort') sampler.abortAll();
+        this.#flush();
+      },
+      resume: () => {
+        this.#paused = false;
+        void this.#run();
+      },
+      sleep: () => sampler.sleep(),
+      close: async () => {
+        this.#paused = true;
+        await learner.close();
+        await sampler.close();
+      },
+    };
+  }
+
+  receive(message: ToHost): void {
+    if (message.type === 'call') {
+      void this.#answer(message.id, message.method, message.args);
+    } else if (message.type === 'submit') {
+      this.#sampler.submit(message.requests);
+      void this.#run();
+    } else {
+      this.#sampler.abort(message.id);
+      this.#flush();
+    }
+  }
+
+  async #answer(id: number, method: keyof HostCalls, args: readonly unknown[]): Promise<void> {
+    try {
+      const call = this.#calls[method] as (...args: readonly unknown[]) => unknown;
+      this.#post({ type: 'result', id, value: await call(...args) });
+    } catch (error) {
+      this.#post({ type: 'error', id, error: asError(error) });
+    }
+  }
+
+  async #run(): Promise<void> {
+    if (this.#running) return;
+    this.#running = true;
+    try {
+      while (this.#sampler.busy && !this.#paused) {
+        await this.#sampler.step();
+        this.#flush();
+        // Lets messages in: requests join, calls are answered.
+        await new Promise(resolve => setImmediate(resolve));
+      }
+    } catch (error) {
+      this.#sampler.reset();
+      this.#post({ type: 'failed', error: asError(error) });
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  #flush(): void {
+    if (this.#tokens.length === 0 && this.#finished.length === 0) return;
+    this.#post({ type: 'sampled', tokens: this.#tokens, finished: this.#finished });
+    this.#tokens = [];
+    this.#finished = [];
+  }
+}
+
+export function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

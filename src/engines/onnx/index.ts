@@ -1,0 +1,78 @@
+import { availableParallelism } from 'node:os';
+import { loadRenderer } from '../../text/chat-renderer.ts';
+import { checkVocabulary } from '../../text/tokenizer.ts';
+import type { PolicyEngine } from '../contracts.ts';
+import { OnnxEngine } from './engine.ts';
+import type { EngineValues } from './options.ts';
+
+export { OnnxEngine } from './engine.ts';
+
+export interface OnnxPolicyOptions {
+  /** Directory of a Hugging Face checkpoint. */
+  readonly model: string;
+  /** Draws fresh weights where the directory has a configuration but no weights. */
+  readonly initSeed?: number | undefined;
+  /** All cores when not given. */
+  readonly threads?: number | undefined;
+  /** Sequences decoded together at most; 256 when not given. */
+  readonly maxRows?: number | undefined;
+  /** Prompt tokens computed between two decode steps at most; 4096 when not given. */
+  readonly prefillTokens?: number | undefined;
+  /** Memory for keys and values of finished sequences; 256 MiB when not given. */
+  readonly prefixCacheBytes?: number | undefined;
+  /** Padded tokens of a micro-batch; 4096 when not given. */
+  readonly maxTokens?: number | undefined;
+  readonly adam?: {
+    readonly betas?: readonly [number, number] | undefined;
+    readonly eps?: number | undefined;
+    readonly weightDecay?: number | undefined;
+  };
+  /** The global gradient norm is clipped to it; 1 when not given. */
+  readonly maxNorm?: number | undefined;
+}
+
+/** The embedded engine on one machine: sampler and learner share one set of weights in one worker thread. */
+export async function onnxPolicy(options: OnnxPolicyOptions): Promise<PolicyEngine> {
+  const { model, initSeed, threads = availableParallelism(), adam = {} } = options;
+  const renderer = await loadRenderer(model);
+  const engine = await OnnxEngine.start({
+    model,
+    ...(initSeed === undefined ? {} : { initSeed }),
+    sampler: {
+      threads,
+      maxRows: options.maxRows ?? 256,
+      prefillTokens: options.prefillTokens ?? 4096,
+      prefixCacheBytes: options.prefixCacheBytes ?? 256 * MEBIBYTE,
+    },
+    learner: {
+      threads,
+      maxTokens: options.maxTokens ?? 4096,
+      betas: adam.betas ?? [0.9, 0.95],
+      eps: adam.eps ?? 1e-8,
+      weightDecay: adam.weightDecay ?? 0,
+      maxNorm: options.maxNorm ?? 1,
+    },
+  });
+  try {
+    checkVocabulary(renderer, engine.vocabularySize);
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+  return { sampler: engine, learner: engine, renderer, close: () => engine.close() };
+}
+
+const MEBIBYTE = 2 ** 20;
+
+/** The engine's share of the options of a command. */
+export function engineFromOptions(
+  values: EngineValues,
+): Pick<OnnxPolicyOptions, 'threads' | 'maxRows' | 'prefillTokens' | 'prefixCacheBytes' | 'maxTokens'> {
+  return {
+    threads: values['engine.threads'],
+    maxRows: values['engine.max_rows'],
+    prefillTokens: values['engine.prefill_tokens'],
+    prefixCacheBytes: values['engine.prefix_cache_mb'] * MEBIBYTE,
+    maxTokens: values['train.max_tokens_per_gpu'],
+  };
+}

@@ -1,0 +1,241 @@
+import type { Loss } from '../../algorithms/ops.ts';
+import { gradients } from '../../nn/derivative.ts';
+import { input, type Node } from '../../nn/graph.ts';
+import { MASKED } from '../../nn/models/attention.ts';
+import { trainingForm, weightInputs } from '../../nn/models/decoder.ts';
+import { view } from '../../nn/models/parameters.ts';
+import { emit } from '../../nn/onnx.ts';
+import type { ForwardResult, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
+import {
+  causalMask,
+  checkSequence,
+  inputLength,
+  membership,
+  microBatches,
+  type PackedBatch,
+  packBatch,
+} from './batch.ts';
+import { type LossProgram, replay } from './loss-program.ts';
+import type { Model } from './model.ts';
+import { AdamW, clipGradient } from './optimizer.ts';
+import { Session } from './session.ts';
+import { symbolicOps } from './symbolic.ts';
+
+export interface LearnerOptions {
+  readonly threads: number;
+  /** Padded tokens per micro-batch. */
+  readonly maxTokens: number;
+  readonly betas: readonly [number, number];
+  readonly eps: number;
+  readonly weightDecay: number;
+  /** Global gradient norm is clipped to it. */
+  readonly maxNorm: number;
+}
+
+type Feeds = Record<string, Parameters<Session['run']>[0][string]>;
+
+interface TrainingSession {
+  readonly session: Session;
+  readonly metrics: readonly string[];
+  readonly needsMembership: boolean;
+}
+
+/**
+ * The learning half of the embedded engine; runs inside the engine's thread. Weights and gradients are flat arrays in
+ * the checkpoint's layout; sessions read and write views of them.
+ */
+export class OnnxLearnerCore {
+  readonly #model: Model;
+  readonly #options: LearnerOptions;
+  readonly #optimizer: AdamW;
+  readonly #gradient: Float32Array;
+  readonly #scratch: Float32Array;
+  readonly #sessions = new Map<string, Promise<TrainingSession>>();
+  #forwardSession: Promise<Session> | undefined;
+  /** True once a micro-batch has been accumulated since the last update. */
+  #accumulated = false;
+
+  constructor(model: Model, options: LearnerOptions) {
+    this.#model = model;
+    this.#options = options;
+    const size = model.weights.length;
+    this.#gradient = new Float32Array(size);
+    this.#scratch = new Float32Array(size);
+    this.#optimizer = new AdamW(size, options);
+  }
+
+  async forward(batch: LearnerBatch, which: 'policy' | 'reference' = 'policy'): Promise<ForwardResult> {
+    this.#forwardSession ??= this.#createForwardSession();
+    const session = await this.#forwardSession;
+    const weights = which === 'policy' ? this.#model.weights : this.#model.reference();
+    const result: ForwardResult = {
+      logprobs: batch.sequences.map(() => new Float32Array(0)),
+      entropy: batch.sequences.map(() => new Float32Array(0)),
+    };
+    for (const { indices, packed } of this.#micro(batch)) {
+      const feeds = { ...this.#feeds(packed, batch.temperature), ...this.#model.views(weights) };
+      const outputs = await session.run(feeds, packed.symbols);
+      for (const name of ['logprobs', 'entropy'] as const) {
+        const values = outputs[name] as Float32Array;
+        indices.forEach((index, s) => {
+          result[name][index] = values.slice(packed.offsets[s]!, packed.offsets[s + 1]!);
+        });
+      }
+    }
+    return result;
+  }
+
+  /** The loss arrives as a recorded program (see loss-program.ts). */
+  async forwardBackward(batch: LossBatch, program: LossProgram): Promise<Record<string, number>> {
+    checkLossInputs(batch, program);
+    const training = await this.#trainingSession(program);
+    const totals: Record<string, number> = { loss: 0 };
+    for (const name of training.metrics) totals[name] = 0;
+    for (const { indices, packed } of this.#micro(batch)) {
+      const feeds: Feeds = { ...this.#feeds(packed, batch.temperature), ...this.#model.views(this.#model.weights) };
+      for (const name of program.inputs) feeds[`loss.${name}`] = gather(batch.inputs[name]!, indices, packed.symbols.P);
+      if (training.needsMembership) feeds.membership = membership(packed.offsets);
+      const outputs = await training.session.run(feeds, packed.symbols, { outputs: this.#gradientOutputs() });
+      this.#accumulate();
+      totals.loss! += (outputs.loss as Float32Array)[0]!;
+      for (const name of training.metrics) totals[name]! += (outputs[`metric.${name}`] as Float32Array)[0]!;
+    }
+    return totals;
+  }
+
+  optimizerStep(lr: number): OptimizerStepResult {
+    if (!this.#accumulated) throw new Error('an optimizer step needs a gradient: call forwardBackward first');
+    const gradNorm = clipGradient(this.#gradient, this.#options.maxNorm);
+    if (!Number.isFinite(gradNorm)) {
+      this.zeroGrad();
+      throw new Error(
+        `the gradient norm is ${gradNorm}; the update was refused and the weights are as before. Lower the learning rate or look at the last batch`,
+      );
+    }
+    this.#optimizer.step(this.#model.weights, this.#gradient, lr);
+    this.#model.version += 1;
+    this.zeroGrad();
+    return { gradNorm, lr };
+  }
+
+  zeroGrad(): void {
+    this.#gradient.fill(0);
+    this.#accumulated = false;
+  }
+
+  /** A copy of the accumulated gradient, by parameter name (for tests and inspection). */
+  gradient(): Record<string, Float32Array> {
+    return Object.fromEntries(this.#model.layout.map(p => [p.name, view(this.#gradient, p).slice()]));
+  }
+
+  optimizerState(): ReturnType<AdamW['state']> {
+    return this.#optimizer.state();
+  }
+
+  loadOptimizerState(state: ReturnType<AdamW['state']>): void {
+    this.#optimizer.load(state);
+  }
+
+  async close(): Promise<void> {
+    const training = await Promise.all(this.#sessions.values());
+    await Promise.all(training.map(({ session }) => session.release()));
+    await (await this.#forwardSession)?.release();
+  }
+
+  *#micro(batch: LearnerBatch): Generator<{ indices: number[]; packed: PackedBatch }> {
+    const limits = { vocabSize: this.#model.config.vocabSize, context: this.#model.config.maxPositions };
+    batch.sequences.forEach((sequence, index) => {
+      checkSequence(sequence, index, limits);
+    });
+    if (!(batch.temperature > 0)) throw new Error(`the learner needs a temperature above 0, got ${batch.temperature}`);
+    // A sequence without predictions has nothing to compute.
+    const used = batch.sequences.flatMap((sequence, index) => (sequence.predict.includes(1) ? [index] : []));
+    const lengths = used.map(index => inputLength(batch.sequences[index]!));
+    for (const group of microBatches(lengths, this.#options.maxTokens)) {
+      const indices = group.map(position => used[position]!);
+      yield { indices, packed: packBatch(indices.map(index => batch.sequences[index]!)) };
+    }
+  }
+
+  #feeds({ feeds, symbols }: PackedBatch, temperature: number): Feeds {
+    const rotary = this.#model.rotary(symbols.T);
+    const used = symbols.T * (this.#model.config.headDim / 2);
+    const [cos, sin] = [rotary.cos.subarray(0, used), rotary.sin.subarray(0, used)];
+    const mask = causalMask(symbols.T, MASKED);
+    return { ...feeds, cos, sin, mask, inverse_temperature: Float32Array.of(1 / temperature) };
+  }
+
+  #gradientOutputs(): Record<string, Float32Array> {
+    const target = this.#accumulated ? this.#scratch : this.#gradient;
+    return Object.fromEntries(this.#model.layout.map(p => [`grad.${p.name}`, view(target, p)]));
+  }
+
+  #accumulate(): void {
+    if (this.#accumulated) {
+      const [sum, part] = [this.#gradient, this.#scratch];
+      for (let i = 0; i < sum.length; i++) sum[i]! += part[i]!;
+    }
+    this.#accumulated = true;
+  }
+
+  async #createForwardSession(): Promise<Session> {
+    const { logprobs, entropy } = trainingForm(this.#model.config, weightInputs(this.#model.layout));
+    return Session.create(emit({ logprobs, entropy }), { threads: this.#options.threads });
+  }
+
+  #trainingSession(program: LossProgram): Promise<TrainingSession> {
+    let session = this.#sessions.get(program.key);
+    if (session === undefined) {
+      session = this.#createTrainingSession(program);
+      this.#sessions.set(program.key, session);
+    }
+    return session;
+  }
+
+  async #createTrainingSession(program: LossProgram): Promise<TrainingSession> {
+    const { config, layout } = this.#model;
+    const weights = weightInputs(layout);
+    const { logprobs, entropy } = trainingForm(config, weights);
+    const { loss, metrics } = lossNodes(program, logprobs, entropy);
+    const outputs: Parameters<typeof emit>[0] = { loss, ...metrics };
+    const names = layout.map(p => p.name);
+    const grads = gradients(loss, names.map(weights));
+    const model = emit({ ...outputs, ...Object.fromEntries(names.map((name, i) => [`grad.${name}`, grads[i]!])) });
+    return {
+      session: await Session.create(model, { threads: this.#options.threads }),
+      metrics: Object.keys(program.metrics),
+      needsMembership: model.inputs.some(({ name }) => name === 'membership'),
+    };
+  }
+}
+
+function lossNodes(program: LossProgram, logprobs: Node, entropy: Node): { loss: Node; metrics: Record<string, Node> } {
+  const replayed = replay(program, symbolicOps(), { logprobs, entropy, input: name => input(`loss.${name}`, ['P']) });
+  const metrics = Object.fromEntries(Object.entries(replayed.metrics).map(([name, node]) => [`metric.${name}`, node]));
+  return { loss: replayed.loss, metrics };
+}
+
+function gather(parts: readonly Float32Array[], indices: readonly number[], length: number): Float32Array {
+  const joined = new Float32Array(length);
+  let offset = 0;
+  for (const index of indices) {
+    joined.set(parts[index]!, offset);
+    offset += parts[index]!.length;
+  }
+  return joined;
+}
+
+function checkLossInputs(batch: LossBatch, program: Pick<Loss, 'key' | 'inputs'>): void {
+  for (const name of program.inputs) {
+    const parts = batch.inputs[name];
+    if (parts === undefined)
+      throw new Error(`the loss ${program.key} needs the input '${name}', and the batch has none`);
+    batch.sequences.forEach((sequence, index) => {
+      const expected = sequence.predict.reduce((count, p) => count + p, 0);
+      const given = parts[index]?.length;
+      if (given !== expected) {
+        throw new Error(`input '${name}' of sequence ${index} has ${given} values for ${expected} predicted positions`);
+      }
+    });
+  }
+}

@@ -1,0 +1,58 @@
+import type { ForwardResult, Generation, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
+import type { LearnerOptions } from './learner.ts';
+import type { LossProgram } from './loss-program.ts';
+import type { SamplerOptions, SamplerRequest } from './sampler.ts';
+
+/** Messages between the main thread and the engine's thread. */
+
+export interface HostOptions {
+  readonly model: string;
+  readonly initSeed?: number;
+  readonly sampler: SamplerOptions;
+  readonly learner: LearnerOptions;
+}
+
+/** What the main thread learns about the model once it is loaded. */
+export interface HostInfo {
+  readonly contextLength: number;
+  readonly vocabularySize: number;
+  readonly parameters: number;
+}
+
+/** Calls that have one answer. */
+export interface HostCalls {
+  forward(batch: LearnerBatch, weights: 'policy' | 'reference'): Promise<ForwardResult>;
+  forwardBackward(batch: LossBatch, program: LossProgram): Promise<Record<string, number>>;
+  optimizerStep(lr: number): OptimizerStepResult;
+  zeroGrad(): void;
+  gradient(): Record<string, Float32Array>;
+  save(directory: string): Promise<void>;
+  load(directory: string): Promise<{ version: number }>;
+  export(directory: string): Promise<void>;
+  /** All weights in the layout's order: a copy. */
+  weights(): Float32Array;
+  setWeights(weights: Float32Array, version: number): void;
+  pause(mode: 'keep' | 'abort'): void;
+  resume(): void;
+  sleep(): void;
+  close(): Promise<void>;
+}
+
+export type ToHost =
+  | { readonly type: 'call'; readonly id: number; readonly method: keyof HostCalls; readonly args: readonly unknown[] }
+  | { readonly type: 'submit'; readonly requests: readonly SamplerRequest[] }
+  | { readonly type: 'abort'; readonly id: number };
+
+export type FromHost =
+  | { readonly type: 'ready'; readonly info: HostInfo }
+  | { readonly type: 'refused'; readonly error: Error }
+  | { readonly type: 'result'; readonly id: number; readonly value: unknown }
+  | { readonly type: 'error'; readonly id: number; readonly error: Error }
+  /** Everything that one decode step produced. */
+  | {
+      readonly type: 'sampled';
+      readonly tokens: readonly (readonly [id: number, token: number])[];
+      readonly finished: readonly (readonly [id: number, generation: Generation])[];
+    }
+  /** The sampler broke; every request in flight ends with the error. */
+  | { readonly type: 'failed'; readonly error: Error };

@@ -1,0 +1,376 @@
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
+import type { RandomGenerator } from 'pure-rand/types/RandomGenerator';
+import { skipN } from 'pure-rand/utils/skipN';
+import type { FinishReason } from '../../episode/episode.ts';
+import { MASKED } from '../../nn/models/attention.ts';
+import { decodeForm, prefillForm, weightInputs } from '../../nn/models/decoder.ts';
+import { emit } from '../../nn/onnx.ts';
+import type { Generation, SamplingParams } from '../contracts.ts';
+import { causalMask } from './batch.ts';
+import { KeyValueCache } from './cache.ts';
+import type { Model } from './model.ts';
+import { PrefixCache } from './prefix-cache.ts';
+import { Session } from './session.ts';
+import { sampleTruncated, truncates } from './truncate.ts';
+
+export interface SamplerOptions {
+  readonly threads: number;
+  /** Sequences decoded together at most. */
+  readonly maxRows: number;
+  /** Tokens of prompts computed between two decode steps at most, so that a long prompt does not stall the others. */
+  readonly prefillTokens: number;
+  /** Bytes of keys and values kept of finished sequences. */
+  readonly prefixCacheBytes: number;
+}
+
+export interface SamplerRequest {
+  readonly id: number;
+  readonly tokens: Int32Array;
+  readonly params: SamplingParams;
+  readonly seed: number;
+  readonly streaming: boolean;
+}
+
+/** What the sampler reports while it runs. */
+export interface SamplerEvents {
+  token(id: number, token: number): void;
+  finished(id: number, generation: Generation): void;
+}
+
+/** One sequence in the cache. */
+interface Row {
+  readonly request: SamplerRequest;
+  readonly random: RandomGenerator;
+  readonly stop: ReadonlySet<number>;
+  readonly sampled: number[];
+  readonly logprobs: number[];
+  readonly versions: number[];
+  /** The token to be fed at the next decode step. */
+  next: number;
+  aborted: boolean;
+}
+
+/** A prompt being computed, and the requests that wait for exactly this prompt. */
+interface Prefill {
+  readonly tokens: Int32Array;
+  readonly requests: SamplerRequest[];
+}
+
+type Outputs = Awaited<ReturnType<Session['run']>>;
+
+/**
+ * The sampling half of the embedded engine: continuous batching. Between two decode steps finished rows leave and
+ * waiting requests join; a prompt is computed up to its last token (once for all requests that share it, from the
+ * longest cached prefix), and that last token is the row's first decode step. Nothing here looks at a clock: what
+ * happens depends on the requests, their order and the moments (between steps) at which they arrive.
+ */
+export class OnnxSamplerCore {
+  readonly #model: Model;
+  readonly #options: SamplerOptions;
+  readonly #events: SamplerEvents;
+  readonly #cache: KeyValueCache;
+  readonly #prefixes: PrefixCache;
+  readonly #waiting: SamplerRequest[] = [];
+  readonly #rows: Row[] = [];
+  #sessions: Promise<{ prefill: Session; decode: Session }> | undefined;
+
+  constructor(model: Model, options: SamplerOptions, events: SamplerEvents) {
+    this.#model = model;
+    this.#options = options;
+    this.#events = events;
+    this.#cache = new KeyValueCache(model.config);
+    this.#prefixes = new PrefixCache(options.prefixCacheBytes);
+  }
+
+  get busy(): boolean {
+    return this.#waiting.length > 0 || this.#rows.length > 0;
+  }
+
+  submit(requests: readonly SamplerRequest[]): void {
+    this.#waiting.push(...requests);
+  }
+
+  /** Ends a request with what it has; takes effect at once for a waiting one, else before the next decode step. */
+  abort(id: number): void {
+    const waiting = this.#waiting.findIndex(request => request.id === id);
+    if (waiting >= 0) {
+      this.#waiting.splice(waiting, 1);
+      this.#events.finished(id, emptyGeneration());
+      return;
+    }
+    const row = this.#rows.find(({ request }) => request.id === id);
+    if (row !== undefined) row.aborted = true;
+  }
+
+  abortAll(): void {
+    for (const { id } of [...this.#waiting]) this.abort(id);
+    for (const row of this.#rows) row.aborted = true;
+    this.#removeAborted();
+  }
+
+  /** Forgets every request (after an error that left rows half done). */
+  reset(): void {
+    this.#waiting.length = 0;
+    this.#rows.length = 0;
+    this.#cache.clear();
+    this.#prefixes.clear();
+  }
+
+  /** The weights have changed: cached prefixes belong to the old ones. */
+  weightsChanged(): void {
+    this.#prefixes.clear();
+  }
+
+  /** Gives the memory of caches back. Only while idle. */
+  sleep(): void {
+    if (this.busy)
+      throw new Error('the sampler cannot sleep while requests are in flight: pause it with mode "abort" first');
+    this.#prefixes.clear();
+    this.#cache.clear();
+  }
+
+  async close(): Promise<void> {
+    const sessions = await this.#sessions;
+    await sessions?.prefill.release();
+    await sessions?.decode.release();
+  }
+
+  /** Admits what fits, then advances every row by one token. */
+  async step(): Promise<void> {
+    this.#sessions ??= this.#createSessions();
+    const sessions = await this.#sessions;
+    this.#removeAborted();
+    await this.#admit(sessions.prefill);
+    if (this.#rows.length > 0) await this.#decode(sessions.decode);
+  }
+
+  async #createSessions() {
+    const { config, layout } = this.#model;
+    const options = { threads: this.#options.threads };
+    return {
+      prefill: await Session.create(emit(prefillForm(config, weightInputs(layout))), options),
+      decode: await Session.create(emit(decodeForm(config, weightInputs(layout))), options),
+    };
+  }
+
+  /** Takes waiting requests while rows and the token budget last, and brings their prompts into the cache. */
+  async #admit(session: Session): Promise<void> {
+    const prefills = new Map<string, Prefill>();
+    let budget = this.#options.prefillTokens;
+    let rows = this.#rows.length;
+    while (this.#waiting.length > 0 && rows < this.#options.maxRows) {
+      const request = this.#waiting[0]!;
+      const key = request.tokens.join();
+      const known = prefills.get(key);
+      if (known === undefined) {
+        // At least one prompt is admitted, however long it is.
+        if (prefills.size > 0 && request.tokens.length > budget) break;
+        budget -= request.tokens.length;
+        prefills.set(key, { tokens: request.tokens, requests: [request] });
+      } else {
+        known.requests.push(request);
+      }
+      this.#waiting.shift();
+      rows += 1;
+    }
+    if (prefills.size > 0) await this.#prefill(session, [...prefills.values()]);
+  }
+
+  /** Computes all but the last token of each prompt into a new row, and copies the row for those that share it. */
+  async #prefill(session: Session, prefills: readonly Prefill[]): Promise<void> {
+    const first = this.#cache.rows;
+    for (const { tokens, requests } of prefills) {
+      const row = this.#cache.addRow();
+      const cached = this.#prefixes.longest(tokens, tokens.length - 1);
+      if (cached !== undefined) this.#cache.insert(row, cached.sequence, cached.length);
+      this.#cache.reserveLength(tokens.length + 1);
+      this.#rows.push(newRow(requests[0]!));
+    }
+    for (;;) {
+      const missing = prefills.map(({ tokens }, i) => tokens.length - 1 - this.#cache.lengths[first + i]!);
+      const chunk = Math.min(
+        Math.max(...missing),
+        Math.max(1, Math.floor(this.#options.prefillTokens / prefills.length)),
+      );
+      if (chunk <= 0) break;
+      await this.#prefillChunk(session, prefills, first, missing, chunk);
+    }
+    prefills.forEach(({ tokens, requests }, i) => {
+      if (requests.length === 1) return;
+      const shared = this.#cache.extract(first + i, tokens.length - 1);
+      for (const request of requests.slice(1)) {
+        this.#cache.insert(this.#cache.addRow(), shared);
+        this.#rows.push(newRow(request));
+      }
+    });
+  }
+
+  async #prefillChunk(
+    session: Session,
+    prefills: readonly Prefill[],
+    first: number,
+    missing: readonly number[],
+    chunk: number,
+  ): Promise<void> {
+    const rows = prefills.length;
+    const tokens = new BigInt64Array(rows * chunk);
+    prefills.forEach((prefill, i) => {
+      const start = this.#cache.lengths[first + i]!;
+      for (let c = 0; c < Math.min(chunk, missing[i]!); c++) tokens[i * chunk + c] = BigInt(prefill.tokens[start + c]!);
+    });
+    const feeds = { tokens, ...this.#cacheFeeds(first, rows, chunk) };
+    const outputs = await session.run(feeds, { B: rows, C: chunk, L: this.#cache.length });
+    const chunks = this.#chunks(outputs);
+    missing.forEach((count, i) => {
+      if (count > 0) this.#cache.append(first + i, chunks, i, chunk, Math.min(chunk, count));
+    });
+  }
+
+  async #decode(session: Session): Promise<void> {
+    const rows = this.#rows;
+    const longest = Math.max(...rows.map((_, i) => this.#cache.lengths[i]!));
+    this.#cache.reserveLength(longest + 1);
+    const feeds = {
+      tokens: BigInt64Array.from(rows, row => BigInt(row.next)),
+      inverse_temperature: Float32Array.from(rows, ({ request: { params } }) => 1 / (params.temperature || 1)),
+      greedy: Float32Array.from(rows, ({ request: { params } }) => (params.temperature === 0 ? 1 : 0)),
+      uniform: Float32Array.from(rows, ({ random }) => uniform(random)),
+      ...this.#cacheFeeds(0, rows.length, 1),
+    };
+    const cut = rows.some(({ request }) => truncates(request.params));
+    const fetch = ['token', 'logprob', ...(cut ? ['logp'] : []), ...this.#cacheNames()];
+    const outputs = await session.run(feeds, { B: rows.length, L: this.#cache.length }, { fetch });
+    const chunks = this.#chunks(outputs);
+    const vocabulary = this.#model.config.vocabSize;
+    rows.forEach((row, i) => {
+      this.#cache.append(i, chunks, i, 1, 1);
+      let token = Number((outputs.token as BigInt64Array)[i]!);
+      let logprob = (outputs.logprob as Float32Array)[i]!;
+      if (truncates(row.request.params)) {
+        const logp = (outputs.logp as Float32Array).subarray(i * vocabulary, (i + 1) * vocabulary);
+        ({ token, logprob } = sampleTruncated(logp, row.request.params, feeds.uniform[i]!));
+      }
+      this.#take(row, token, logprob);
+    });
+    this.#removeFinished();
+  }
+
+  #take(row: Row, token: number, logprob: number): void {
+    if (!Number.isFinite(logprob)) {
+      throw new Error(
+        `the model gave token ${token} the log-probability ${logprob} at version ${this.#model.version}: its weights are not finite`,
+      );
+    }
+    row.sampled.push(token);
+    row.logprobs.push(logprob);
+    row.versions.push(this.#model.version);
+    row.next = token;
+    if (row.request.streaming) this.#events.token(row.request.id, token);
+  }
+
+  #removeFinished(): void {
+    // From the end, because the last row moves into a freed place.
+    for (let i = this.#rows.length - 1; i >= 0; i--) {
+      const row = this.#rows[i]!;
+      const reason = finishReason(row, this.#model.config.maxPositions);
+      if (reason !== undefined) this.#remove(i, reason);
+    }
+  }
+
+  #removeAborted(): void {
+    for (let i = this.#rows.length - 1; i >= 0; i--) if (this.#rows[i]!.aborted) this.#remove(i, 'abort');
+  }
+
+  #remove(index: number, finishReason: FinishReason): void {
+    const row = this.#rows[index]!;
+    const { id, tokens } = row.request;
+    const cached = this.#cache.lengths[index]!;
+    const known = Int32Array.from([...tokens, ...row.sampled]).subarray(0, cached);
+    this.#prefixes.store(known, () => this.#cache.extract(index, cached));
+    this.#cache.removeRow(index);
+    const last = this.#rows.pop()!;
+    if (last !== row) this.#rows[index] = last;
+    this.#events.finished(id, {
+      tokens: Int32Array.from(row.sampled),
+      logprobs: Float32Array.from(row.logprobs),
+      versions: Int32Array.from(row.versions),
+      finishReason,
+    });
+  }
+
+  #cacheNames(): string[] {
+    return Array.from({ length: this.#model.config.layers }, (_, i) => [`key.${i}`, `value.${i}`]).flat();
+  }
+
+  #chunks(outputs: Outputs): Float32Array[] {
+    return this.#cacheNames().map(name => outputs[name] as Float32Array);
+  }
+
+  /** Everything that the cached form reads beside tokens, for rows [first, first + count). */
+  #cacheFeeds(first: number, count: number, chunk: number): Record<string, Float32Array> {
+    const { config } = this.#model;
+    const half = config.headDim / 2;
+    const L = this.#cache.length;
+    const rotary = this.#model.rotary(Math.min(config.maxPositions, L + chunk));
+    const cos = new Float32Array(count * chunk * half);
+    const sin = new Float32Array(count * chunk * half);
+    const mask = new Float32Array(count * L);
+    for (let i = 0; i < count; i++) {
+      const length = this.#cache.lengths[first + i]!;
+      // Places beyond a row's own tokens may lie past the table; what is computed there is dropped.
+      const places = [length * half, (length + chunk) * half] as const;
+      cos.set(rotary.cos.subarray(...places), i * chunk * half);
+      sin.set(rotary.sin.subarray(...places), i * chunk * half);
+      mask.fill(MASKED, i * L + length, (i + 1) * L);
+    }
+    const feeds: Record<string, Float32Array> = {
+      ...this.#model.views(this.#model.weights),
+      cos,
+      sin,
+      past_mask: mask,
+      chunk_mask: causalMask(chunk, MASKED),
+    };
+    for (let layer = 0; layer < config.layers; layer++) {
+      feeds[`past_key.${layer}`] = this.#cache.view(layer, 'key', first, count);
+      feeds[`past_value.${layer}`] = this.#cache.view(layer, 'value', first, count);
+    }
+    return feeds;
+  }
+}
+
+function newRow(request: SamplerRequest): Row {
+  const random = xoroshiro128plus(request.seed | 0);
+  // The generator's first outputs hardly differ between neighbouring seeds.
+  skipN(random, 16);
+  return {
+    request,
+    random,
+    stop: new Set(request.params.stopTokens),
+    sampled: [],
+    logprobs: [],
+    versions: [],
+    next: request.tokens.at(-1)!,
+    aborted: false,
+  };
+}
+
+function emptyGeneration(): Generation {
+  return {
+    tokens: new Int32Array(0),
+    logprobs: new Float32Array(0),
+    versions: new Int32Array(0),
+    finishReason: 'abort',
+  };
+}
+
+function finishReason(row: Row, maxPositions: number): FinishReason | undefined {
+  if (row.stop.has(row.sampled.at(-1)!)) return 'stop';
+  const { params, tokens } = row.request;
+  if (row.sampled.length >= params.maxTokens || tokens.length + row.sampled.length >= maxPositions) return 'length';
+  return undefined;
+}
+
+/** A multiple of 2⁻²³ in [0, 1): times any float32 total it stays below the total, so that the draw always lands. */
+function uniform(random: RandomGenerator): number {
+  return (random.next() >>> 9) / 2 ** 23;
+}

@@ -1,0 +1,50 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SafetensorsFile, writeSafetensors } from '../../nn/checkpoint/safetensors.ts';
+import { latestDirectory, writeDirectoryAtomic } from '../../storage/atomic.ts';
+import type { OnnxLearnerCore } from './learner.ts';
+import type { Model } from './model.ts';
+
+/** Everything that continuing a training run exactly needs of the engine, as a directory of two files. */
+
+const STATE_FILE = 'state.safetensors';
+const META_FILE = 'state.json';
+
+interface Meta {
+  readonly version: number;
+  readonly optimizerStep: number;
+  readonly parameters: readonly (readonly [name: string, size: number])[];
+}
+
+export async function saveState(directory: string, model: Model, learner: OnnxLearnerCore): Promise<void> {
+  const { step, firstMoment, secondMoment } = learner.optimizerState();
+  const meta: Meta = { version: model.version, optimizerStep: step, parameters: parameterSizes(model) };
+  const flat = { weights: model.weights, first_moment: firstMoment, second_moment: secondMoment };
+  await writeDirectoryAtomic(directory, async temporary => {
+    const tensors = Object.entries(flat).map(([name, data]) => ({ name, shape: [data.length], data }));
+    await writeSafetensors(join(temporary, STATE_FILE), tensors);
+    await writeFile(join(temporary, META_FILE), `${JSON.stringify(meta, null, 2)}\n`);
+  });
+}
+
+export async function loadState(directory: string, model: Model, learner: OnnxLearnerCore): Promise<void> {
+  const source = latestDirectory(directory);
+  const meta = JSON.parse(await readFile(join(source, META_FILE), 'utf8')) as Meta;
+  if (JSON.stringify(meta.parameters) !== JSON.stringify(parameterSizes(model))) {
+    throw new Error(`${source}: the state belongs to a model with other parameters than ${model.directory}`);
+  }
+  const file = new SafetensorsFile(join(source, STATE_FILE));
+  try {
+    file.readTensor('weights', model.weights);
+    const firstMoment = file.readTensor('first_moment');
+    const secondMoment = file.readTensor('second_moment');
+    learner.loadOptimizerState({ step: meta.optimizerStep, firstMoment, secondMoment });
+  } finally {
+    file.close();
+  }
+  model.version = meta.version;
+}
+
+function parameterSizes(model: Model): Meta['parameters'] {
+  return model.layout.map(({ name, size }) => [name, size] as const);
+}
