@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { onnxPolicy } from '../src/engines/onnx/index.ts';
 
 /** The executable as a process: what is printed where, and the exit codes. */
 
@@ -86,7 +87,7 @@ describe('tokenloop', () => {
       code: 2,
       err: expect.stringMatching(/^tokenloop: bad\.yaml:\d+:\d+: [^\n]+\n$/),
     });
-    expect(await run('generate', '--model', 'x', '--rollout.temprature', '1', 'train.seed=x')).toMatchObject({
+    expect(await run('generate', '--pretrain', 'x', '--rollout.temprature', '1', 'train.seed=x')).toMatchObject({
       code: 2,
       err:
         'tokenloop: --rollout.temprature: unknown option; did you mean rollout.temperature?\n' +
@@ -98,8 +99,31 @@ describe('tokenloop', () => {
     });
   });
 
+  it('generates from a checkpoint, the same with the same seed', async () => {
+    const init = join(root, 'examples/char-model/init');
+    const policy = await onnxPolicy({ model: init, initSeed: 1, threads: 1 });
+    const model = join(cwd, 'model');
+    await policy.learner.export(model);
+    await policy.close();
+    const generate = (...argv: string[]) =>
+      run('generate', 'model.model_name_or_path=model', '--prompt', '1+2', ...argv);
+    const [first, again, other] = [await generate(), await generate(), await generate('--train.seed', '7')];
+    expect(first).toMatchObject({ code: 0, err: expect.stringMatching(/^\d+ tokens, ended by (stop|length)\n$/) });
+    expect(first.out).toMatch(/.\n$/);
+    expect(again).toEqual(first);
+    expect(other.out).not.toBe(first.out);
+    expect(await run('generate', 'model.model_name_or_path=model', '--prompt', 'Hello')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^tokenloop: the vocabulary cannot express "H"/),
+    });
+    expect(await run('generate', 'model.model_name_or_path=nowhere', '--prompt', '1')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^tokenloop: .*nowhere.*\n$/),
+    });
+  });
+
   it('exits 130 when interrupted', async () => {
-    const child = start(['generate', '--model', 'x']);
+    const child = start(['generate', '--pretrain', 'x']);
     const end = ended(child);
     // The notice about the older name comes when signals are already listened to.
     await new Promise(resolve => child.stderr!.once('data', resolve));

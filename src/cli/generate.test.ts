@@ -9,7 +9,7 @@ const renderer = byteRenderer();
 
 function context(...argv: string[]) {
   const written: string[] = [];
-  const { values } = resolve(command.options, { argv: ['--model', 'tiny', ...argv], cwd: '/' });
+  const { values } = resolve(command.options, { argv: ['--pretrain', 'tiny', ...argv], cwd: '/' });
   const interrupt = { signal: new AbortController().signal, dispose: () => undefined };
   return { written, values, interrupt, stdout: { write: (text: string) => written.push(text) } };
 }

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
@@ -5,6 +6,7 @@ import { compose, pick } from '../config/compose.ts';
 import { ConfigError } from '../config/error.ts';
 import { options, type Values } from '../config/option.ts';
 import { DEFAULT_SAMPLING, type Generation, type Sampler } from '../engines/contracts.ts';
+import { engineOptions, modelOptions } from '../engines/onnx/options.ts';
 import type { Message } from '../episode/task.ts';
 import { dataOptions, rolloutOptions } from '../rollout/options.ts';
 import type { Renderer } from '../text/renderer.ts';
@@ -13,12 +15,8 @@ import { type CommandContext, defineCommand } from './command.ts';
 import { TextStream } from './stream-text.ts';
 
 const generateOptions = compose(
+  pick(modelOptions, 'model.model_name_or_path'),
   options({
-    'model.model_name_or_path': {
-      schema: z.string().min(1),
-      help: 'Directory of the policy: a Hugging Face checkpoint',
-      aliases: ['pretrain', 'model'],
-    },
     prompt: {
       schema: z.string().optional(),
       help: 'What the policy is asked; without it standard input is read to its end',
@@ -27,6 +25,7 @@ const generateOptions = compose(
   pick(dataOptions, 'data.apply_chat_template'),
   pick(rolloutOptions, 'rollout.max_new_tokens', 'rollout.temperature', 'rollout.top_p', 'rollout.top_k'),
   pick(trainOptions, 'train.seed'),
+  pick(engineOptions, 'engine.threads'),
 );
 type GenerateOptions = typeof generateOptions;
 
@@ -37,7 +36,8 @@ export const command = defineCommand({
   async run(context) {
     const prompt = await readPrompt(context);
     const { onnxPolicy } = await import('../engines/onnx/index.ts');
-    const policy = await onnxPolicy({ model: context.values['model.model_name_or_path'] });
+    const { 'model.model_name_or_path': model, 'engine.threads': threads } = context.values;
+    const policy = await onnxPolicy({ model: resolve(context.cwd, model), threads });
     try {
       const { tokens, finishReason } = await generate(policy, prompt, context);
       context.stderr.write(`${tokens.length} tokens, ended by ${finishReason}\n`);
