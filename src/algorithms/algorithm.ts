@@ -15,8 +15,15 @@ export interface KlTerm extends KlControllerOptions {
   readonly placement?: 'reward' | 'loss' | undefined;
 }
 
-/** Log-probs that the ratio of the objective is taken against. */
-export type RatioAgainst = 'proximal' | 'behaviour';
+/**
+ * Log-probs that the ratio of the objective is taken against: computed by the learner before the update, the sampler's,
+ * or an approximation of the former from the latter by the versions of the tokens, which needs no forward pass.
+ * Source of `loglinear`: AReaL, log-linear proximal approximation, docs/en/algorithms/prox_approx.md
+ */
+export type RatioAgainst = 'proximal' | 'behaviour' | 'loglinear';
+
+/** Bound of the behaviour weight under `loglinear`. */
+const LOGLINEAR_CAP = 5;
 
 /** What an algorithm is made of; `createAlgorithm` checks that it makes sense. */
 export interface AlgorithmParts {
@@ -57,10 +64,10 @@ export function createAlgorithm(parts: AlgorithmParts): Algorithm {
   const ratioAgainst = parts.ratioAgainst ?? 'proximal';
   const kl = checkedKl(parts.kl);
   const correction = parts.correction && checkedCorrection(parts.correction);
-  if (correction !== undefined && ratioAgainst === 'behaviour') {
+  if (correction !== undefined && ratioAgainst !== 'proximal') {
     throw new Error(
-      `${name}: a ratio against the behaviour policy corrects for it already, and '${correction.type}' would do it twice; ` +
-        `take the ratio against the proximal policy or drop the correction`,
+      `${name}: a ratio against '${ratioAgainst}' corrects for the sampler already, and '${correction.type}' would do it ` +
+        `twice; take the ratio against the proximal policy or drop the correction`,
     );
   }
   if (aggregation.mode === 'constant' && !(aggregation.length > 0)) {
@@ -82,6 +89,7 @@ export function createAlgorithm(parts: AlgorithmParts): Algorithm {
       kl: kl?.placement === 'loss' ? kl.estimator : undefined,
       entropy,
       correction: correction !== undefined,
+      loglinear: ratioAgainst === 'loglinear' ? { cap: LOGLINEAR_CAP } : undefined,
     }),
     needs: {
       proximal: ratioAgainst === 'proximal' || kl?.placement === 'reward',
@@ -130,6 +138,8 @@ export interface StepData {
   readonly values?: readonly Float32Array[] | undefined;
   /** KL coefficient now (klController). */
   readonly beta?: number | undefined;
+  /** The learner's version; required when the ratio is taken against `loglinear`. */
+  readonly version?: number | undefined;
   /** 0 for tokens that are left out of the loss. */
   readonly keep?: readonly Uint8Array[] | undefined;
 }
@@ -165,13 +175,17 @@ export function lossInputs(algorithm: Algorithm, data: StepData & { advantages: 
   const { trajectories, advantages } = data;
   const { weights, share } = aggregate(trajectories, algorithm.aggregation, data.keep);
   const behaviour = trajectories.map(behaviourLogprobs);
-  const old = algorithm.ratioAgainst === 'behaviour' ? behaviour : required(algorithm, 'proximal', data.proximal);
+  const old = algorithm.ratioAgainst === 'proximal' ? required(algorithm, 'proximal', data.proximal) : behaviour;
   const inputs: Record<string, readonly Float32Array[]> = { advantages, old, weights, share };
   let metrics: Readonly<Record<string, number>> = {};
   if (algorithm.kl?.placement === 'loss') {
     const beta = data.beta ?? algorithm.kl.coefficient;
     inputs.reference = required(algorithm, 'reference', data.reference);
     inputs.beta = advantages.map(row => new Float32Array(row.length).fill(beta));
+  }
+  if (algorithm.ratioAgainst === 'loglinear') {
+    if (data.version === undefined) throw new Error(`${algorithm.name} needs the version of the learner`);
+    inputs.alpha = trajectories.map(trajectory => proximalShare(trajectory, data.version!));
   }
   if (algorithm.correction !== undefined) {
     const corrected = correct(algorithm.correction, behaviour, old);
@@ -184,6 +198,12 @@ export function lossInputs(algorithm: Algorithm, data: StepData & { advantages: 
 /** [P] log-probs of the sampler, at the policy's tokens. */
 export function behaviourLogprobs({ logprobs, sources }: Pick<Trajectory, 'logprobs' | 'sources'>): Float32Array {
   return logprobs.filter((_, t) => sources[t] === SOURCE.policy);
+}
+
+/** [P] (v_prox − v) / (v_now − v), where v_prox = v_now − 1 and v is the version that sampled; 0 for fresh tokens. */
+function proximalShare({ versions, sources }: Trajectory, now: number): Float32Array {
+  const behaviour = versions.filter((_, t) => sources[t] === SOURCE.policy);
+  return Float32Array.from(behaviour, version => (now > version ? (now - 1 - version) / (now - version) : 0));
 }
 
 function clipRewards(trajectories: readonly Trajectory[], range: Algorithm['rewardClip']): readonly Trajectory[] {

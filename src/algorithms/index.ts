@@ -16,15 +16,26 @@ export {
 } from './algorithm.ts';
 export type { Leaves } from './attempts.ts';
 export { CORRECTIONS, type Correction, type CorrectionType, correct, mismatch } from './corrections.ts';
+export * from './filters.ts';
 export { KL_ESTIMATORS, type KlController, type KlEstimator, klController, klPenalty } from './kl.ts';
 export { type ObjectiveOptions, objective, POLICY_LOSSES, type PolicyLossType } from './losses/index.ts';
 export { likelihoodLoss } from './losses/likelihood.ts';
 export { type PolicyLossOptions, type PolicyObjective, type PolicyTokens, policyLoss } from './losses/policy.ts';
+export { explainedVariance, valueLoss } from './losses/value.ts';
 export { evaluate, type NumericContext, type NumericResult } from './numeric.ts';
 export type { Loss, LossContext, Ops } from './ops.ts';
 export {
+  overlongPenalty,
+  type Penalty,
+  REWARD_SPLITS,
+  type RewardSplit,
+  splitReward,
+  stopProperly,
+} from './penalties.ts';
+export {
   cispo,
   drGrpo,
+  gigpo,
   grpo,
   gspo,
   ppo,

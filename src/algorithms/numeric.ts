@@ -10,14 +10,19 @@ export interface NumericContext {
   readonly sequences: readonly number[];
   readonly logprobs: ArrayLike<number>;
   readonly entropy?: ArrayLike<number>;
+  readonly values?: ArrayLike<number>;
   readonly inputs: Readonly<Record<string, ArrayLike<number>>>;
 }
 
 export interface NumericResult {
   readonly loss: number;
   readonly metrics: Record<string, number>;
-  /** d loss / d logprobs and, when the loss reads it, d loss / d entropy. */
-  readonly gradient: { readonly logprobs: Float64Array; readonly entropy?: Float64Array };
+  /** d loss / d logprobs and, when the loss reads them, d loss / d entropy and d loss / d values. */
+  readonly gradient: {
+    readonly logprobs: Float64Array;
+    readonly entropy?: Float64Array;
+    readonly values?: Float64Array;
+  };
 }
 
 /** @throws Error when an array is missing or has another length than the sequences say. */
@@ -34,19 +39,21 @@ export function evaluate(loss: Loss, context: NumericContext): NumericResult {
   const tape = new Tape(context.sequences);
   const logprobs = tape.variable(array('logprobs', context.logprobs));
   const entropy = loss.entropy ? tape.variable(array('entropy', context.entropy)) : undefined;
+  const values = loss.values ? tape.variable(array('values', context.values)) : undefined;
   const inputs: Record<string, Vector> = {};
   for (const name of loss.inputs) inputs[name] = tape.data(array(name, context.inputs[name]));
 
-  const built = loss.build(tape, { logprobs, inputs, ...(entropy ? { entropy } : {}) });
+  const built = loss.build(tape, { logprobs, inputs, ...(entropy && { entropy }), ...(values && { values }) });
   const metrics: Record<string, number> = {};
   for (const [name, metric] of Object.entries(built.metrics)) metrics[name] = scalar(name, metric);
   const value = scalar('loss', built.loss);
   tape.backward(built.loss);
-  return {
-    loss: value,
-    metrics,
-    gradient: { logprobs: logprobs.gradient!, ...(entropy ? { entropy: entropy.gradient! } : {}) },
+  const gradient = {
+    logprobs: logprobs.gradient!,
+    ...(entropy && { entropy: entropy.gradient! }),
+    ...(values && { values: values.gradient! }),
   };
+  return { loss: value, metrics, gradient };
 }
 
 function scalar(name: string, vector: Vector): number {

@@ -39,6 +39,8 @@ export interface LossContext<T> {
   readonly logprobs: T;
   /** Entropy of the policy at the position, in nats; differentiable. Present when the loss declares `entropy`. */
   readonly entropy?: T;
+  /** Prediction of the value head; differentiable. Present when the loss declares `values`. */
+  readonly values?: T;
   /** The arrays named by `Loss.inputs`; not differentiable. */
   readonly inputs: Readonly<Record<string, T>>;
 }
@@ -49,6 +51,8 @@ export interface Loss {
   /** Names of the per-position arrays the loss reads. */
   readonly inputs: readonly string[];
   readonly entropy: boolean;
+  /** Whether the loss reads the value head, of a learner that has one. */
+  readonly values?: boolean;
   /** `loss` and every metric are scalars that are sums over positions, so micro-batches add up. */
   build<T>(ops: Ops<T>, context: LossContext<T>): { readonly loss: T; readonly metrics: Readonly<Record<string, T>> };
 }

@@ -9,8 +9,8 @@ import { objective, POLICY_LOSSES } from './losses/index.ts';
 import { unknownNameMessage } from './registry.ts';
 import { TIMES } from './returns.ts';
 
-/** Estimators that need nothing beyond the samples of the policy. */
-const WIRED = ESTIMATOR_NAMES.filter(name => name !== 'gae' && name !== 'remax');
+/** Estimators that need nothing beyond chains of the policy: no critic, no greedy sample, no tree. */
+const WIRED = ESTIMATOR_NAMES.filter(name => name !== 'gae' && name !== 'remax' && name !== 'tree');
 
 const named = <const T extends string>(kind: string, names: readonly T[]) =>
   z.enum(names, { error: issue => unknownNameMessage(kind, issue.input, names) });
@@ -23,8 +23,8 @@ export const algorithmOptions = options({
     aliases: ['advantage_estimator'],
   },
   'algo.advantage.gamma': {
-    schema: z.number().min(0).max(1).default(1),
-    help: 'Discount of later rewards, per unit of algo.advantage.time',
+    schema: z.number().min(0).max(1).optional(),
+    help: 'Discount of later rewards, per unit of algo.advantage.time; without it 0.95 for gigpo and 1 for all others',
     aliases: ['gamma'],
   },
   'algo.advantage.time': {
@@ -53,6 +53,18 @@ export const algorithmOptions = options({
     schema: range.default([0.5, 5]),
     help: 'Lowest and highest ratio; for m2po the second number bounds the mean squared log-ratio',
     aliases: ['vllm_is_truncated_threshold'],
+  },
+  'algo.gigpo.step_weight': {
+    schema: z.number().min(0).optional(),
+    help: 'Weight of the comparison of turns taken in the same state; without it 1',
+  },
+  'algo.gigpo.norm': {
+    schema: named('normalisation', ['mean', 'mean_std']).optional(),
+    help: 'Subtract the mean of those compared, or also divide by their standard deviation; without it mean',
+  },
+  'algo.gigpo.similarity': {
+    schema: z.number().gt(0).max(1).optional(),
+    help: 'State keys at least so alike count as one state; without it only equal ones do',
   },
   'algo.kl.init_coef': {
     schema: z.number().min(0).default(0),
@@ -148,6 +160,7 @@ export function algorithmFromOptions(
       gamma: values['algo.advantage.gamma'],
       time: values['algo.advantage.time'],
       whitening: whitening(name, values),
+      ...gigpoOptions(name, values),
     }),
     objective: objective(values['actor.policy_loss_type'], {
       clip: values['actor.eps_clip_low_high'] ?? (clip === undefined ? undefined : [clip, clip]),
@@ -180,6 +193,16 @@ function whitening(name: string, values: AlgorithmValues) {
     );
   }
   return { mean: mean ?? name === 'reinforce', std: !noStd };
+}
+
+function gigpoOptions(name: string, values: AlgorithmValues) {
+  const omega = values['algo.gigpo.step_weight'];
+  const norm = values['algo.gigpo.norm'];
+  const similarity = values['algo.gigpo.similarity'];
+  if (name !== 'gigpo' && (omega ?? norm ?? similarity) !== undefined) {
+    throw new Error(`the options algo.gigpo.* are for the estimator 'gigpo', and the estimator is '${name}'`);
+  }
+  return { omega, norm, similarity };
 }
 
 function aggregation(values: AlgorithmValues, maxNewTokens: number | undefined): Aggregation {

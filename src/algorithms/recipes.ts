@@ -1,4 +1,5 @@
 import { gae } from './advantages/gae.ts';
+import { type GigpoOptions, gigpo as gigpoAdvantage } from './advantages/gigpo.ts';
 import { reinforceBaseline as baselineAdvantage, drGrpoAdvantage, groupNorm, leaveOneOut } from './advantages/group.ts';
 import { reinforce } from './advantages/reinforce.ts';
 import type { Whitening } from './advantages/whiten.ts';
@@ -63,6 +64,11 @@ export function ppo(
   options: RecipeOptions & { readonly lambda?: number | undefined; readonly whitening?: Whitening | undefined } = {},
 ): Algorithm {
   return recipe('ppo', gae(options), options);
+}
+
+/** Group-in-group policy optimisation: episodes compared in their group, turns with turns taken in the same state. */
+export function gigpo(options: RecipeOptions & GigpoOptions = {}): Algorithm {
+  return recipe('gigpo', gigpoAdvantage(options), options);
 }
 
 /** Group sequence policy optimisation: one ratio per sequence. The paper's clip range when none is given. */

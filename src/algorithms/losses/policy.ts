@@ -31,6 +31,12 @@ export interface PolicyLossOptions {
   readonly entropy?: number | undefined;
   /** Multiplies the objective with the input 'correction', a weight ≥ 0 per token without gradient; 0 drops it. */
   readonly correction?: boolean | undefined;
+  /**
+   * Approximates the proximal policy between the behaviour policy ('old') and the present one instead of computing it:
+   * log π_prox = log π_b + α·(sg(log π) − log π_b), with the input 'alpha' per token in [0, 1]; the behaviour weight
+   * π_prox / π_b, at most `cap`, multiplies the objective. Excludes `correction`.
+   */
+  readonly loglinear?: { readonly cap: number } | undefined;
 }
 
 /** Log-ratios are bounded by this many nats before exp: e^20 is finite in float32 and far outside any clip range. */
@@ -52,17 +58,27 @@ export function importanceRatio<T>(ops: Ops<T>, logRatio: T): T {
  * correction_masked (share of tokens that a correction dropped); and the objective's own.
  */
 export function policyLoss(options: PolicyLossOptions): Loss {
-  const { objective, kl, entropy, correction = false } = options;
+  const { objective, kl, entropy, correction = false, loglinear } = options;
+  if (loglinear !== undefined && correction) {
+    throw new Error(
+      'the log-linear proximal policy brings its own behaviour weight; a correction would be a second one',
+    );
+  }
+  if (loglinear !== undefined && !(loglinear.cap >= 1)) {
+    throw new Error(`the cap of the behaviour weight must be ≥ 1, got ${loglinear.cap}`);
+  }
   if (entropy !== undefined && !Number.isFinite(entropy)) {
     throw new Error(`the entropy coefficient must be a finite number, got ${entropy}`);
   }
   const inputs = ['advantages', 'old', 'weights', 'share'];
   if (kl !== undefined) inputs.push('reference', 'beta');
   if (correction) inputs.push('correction');
+  if (loglinear !== undefined) inputs.push('alpha');
   const terms = [objective.key];
   if (kl !== undefined) terms.push(`kl=${kl}`);
   if (entropy !== undefined) terms.push(`entropy=${entropy}`);
   if (correction) terms.push('correction');
+  if (loglinear !== undefined) terms.push(`loglinear=${loglinear.cap}`);
 
   return {
     key: terms.join('+'),
@@ -77,14 +93,21 @@ export function policyLoss(options: PolicyLossOptions): Loss {
       const active = correction ? select(counted, ops.less(zero, input('correction'))) : counted;
       const mean = (values: T) => ops.sum(ops.mul(input('share'), values));
 
+      const drift = select(active, ops.sub(logprobs, input('old')));
+      // log π_prox − log π_b; zero when the proximal policy was computed, for then it is 'old'.
+      const proximal = loglinear && ops.mul(input('alpha'), ops.stopGradient(drift));
       const tokens: PolicyTokens<T> = {
         logprobs: select(active, logprobs),
-        logRatio: select(active, ops.sub(logprobs, input('old'))),
+        logRatio: proximal ? ops.sub(drift, proximal) : drift,
         advantages: select(active, input('advantages')),
         active,
       };
       const { loss: perToken, metrics: objectiveMetrics } = objective.build(ops, tokens);
-      const corrected = correction ? ops.mul(select(active, input('correction')), perToken) : perToken;
+      let corrected = perToken;
+      if (correction) corrected = ops.mul(select(active, input('correction')), perToken);
+      if (loglinear && proximal) {
+        corrected = ops.mul(ops.min(importanceRatio(ops, proximal), ops.constant(loglinear.cap)), perToken);
+      }
       let loss = ops.sum(ops.mul(input('weights'), select(active, corrected)));
 
       const metrics: Record<string, T> = { policy_loss: loss };

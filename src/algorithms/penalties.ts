@@ -1,0 +1,109 @@
+import { type Episode, episodeReward, type Step } from '../episode/episode.ts';
+import { isTruncated } from './filters.ts';
+
+/**
+ * Changes of an episode's rewards, made before any baseline. Each returns the same episode when there is nothing to
+ * change; `score`, which filters read, stays what the task gave.
+ */
+export type Penalty = (episode: Episode) => Episode;
+
+/**
+ * Soft punishment of overlong answers: with n policy tokens, −factor·min(n − (maxTokens − buffer), buffer) / buffer is
+ * added to the last step where that is below zero. Tokens of the environment do not count.
+ * @param options.maxTokens policy tokens an episode may have @param options.buffer tokens before that in which the
+ * penalty grows, in (0, maxTokens]
+ * Source: Yu et al., DAPO, eq. 13, https://arxiv.org/abs/2503.14476
+ */
+export function overlongPenalty(options: {
+  readonly maxTokens: number;
+  readonly buffer: number;
+  readonly factor?: number | undefined;
+}): Penalty {
+  const { maxTokens, buffer, factor = 1 } = options;
+  if (!(buffer > 0 && buffer <= maxTokens)) {
+    throw new Error(`the overlong buffer must be in (0, ${maxTokens}], the longest answer, got ${buffer}`);
+  }
+  if (!(factor >= 0 && factor < Number.POSITIVE_INFINITY)) throw new Error(`the factor must be ≥ 0, got ${factor}`);
+  return episode => {
+    const tokens = episode.segments.reduce((sum, { source, tokens: { length } }) => {
+      return source === 'policy' ? sum + length : sum;
+    }, 0);
+    const exceeded = Math.min(tokens - (maxTokens - buffer), buffer);
+    if (exceeded <= 0) return episode;
+    return addedToLast(episode, (-exceeded / buffer) * factor);
+  };
+}
+
+/**
+ * For episodes cut off by a length limit in whatever turn: a coefficient in [0, 1] scales every reward; a negative one
+ * replaces the episode's return, all of it on the last step.
+ * Source: Liu et al., ProRL, https://arxiv.org/abs/2505.24864
+ */
+export function stopProperly(coefficient: number): Penalty {
+  if (!(coefficient <= 1 && coefficient > Number.NEGATIVE_INFINITY)) {
+    throw new Error(`the stop-properly coefficient must be in [0, 1], or negative, got ${coefficient}`);
+  }
+  return episode => {
+    if (!isTruncated(episode)) return episode;
+    if (coefficient >= 0)
+      return withRewards(
+        episode,
+        episode.steps.map(step => coefficient * step.reward),
+      );
+    return withRewards(episode, lastOnly(episode.steps, coefficient));
+  };
+}
+
+export const REWARD_SPLITS = ['last', 'broadcast', 'uniform', 'geometric'] as const;
+export type RewardSplit = (typeof REWARD_SPLITS)[number];
+
+/**
+ * Spreads an episode's return R over its n steps, for training each turn as a row of its own:
+ *
+ *   last        0, …, 0, R
+ *   broadcast   R, …, R                                   (sums to n·R)
+ *   uniform     R / n, …, R / n
+ *   geometric   R·g^(n−1−k)·(1 − g) / (1 − g^n)           at step k from 0: later steps get more; sums to R
+ *
+ * Estimators sum the rewards from a turn on, so `last` already credits every turn with R, and `broadcast` more to
+ * earlier turns.
+ * @param g in (0, 1), 0.9 when not given
+ */
+export function splitReward(split: RewardSplit, g = 0.9): Penalty {
+  if (!(g > 0 && g < 1)) throw new Error(`the geometric split needs a factor in (0, 1), got ${g}`);
+  return episode => {
+    const n = episode.steps.length;
+    const total = episodeReward(episode);
+    switch (split) {
+      case 'last':
+        return withRewards(episode, lastOnly(episode.steps, total));
+      case 'broadcast':
+        return withRewards(episode, new Array<number>(n).fill(total));
+      case 'uniform':
+        return withRewards(episode, new Array<number>(n).fill(total / n));
+      case 'geometric': {
+        const first = (total * (1 - g)) / (1 - g ** n);
+        return withRewards(
+          episode,
+          episode.steps.map((_, k) => first * g ** (n - 1 - k)),
+        );
+      }
+    }
+  };
+}
+
+function addedToLast(episode: Episode, amount: number): Episode {
+  const last = episode.steps.length - 1;
+  return withRewards(
+    episode,
+    episode.steps.map((step, k) => (k === last ? step.reward + amount : step.reward)),
+  );
+}
+
+function lastOnly(steps: readonly Step[], value: number): number[] {
+  return steps.map((_, k) => (k === steps.length - 1 ? value : 0));
+}
+
+function withRewards(episode: Episode, rewards: readonly number[]): Episode {
+  return { ...episode, steps: episode.steps.map((step, k) => ({ ...step, reward: rewards[k]! })) };
+}
