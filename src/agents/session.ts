@@ -96,7 +96,7 @@ export class Session {
     const generation = await boundary(
       'provider',
       'policy',
-      async () => checkGeneration(await policy.generate(request), renderer.vocabularySize),
+      async () => checkGeneration(await policy.generate(request)),
       { signal: this.signal },
     );
     const segment = recorder.sampled(parent, generation);

@@ -10,11 +10,11 @@ export interface Experience extends StepData {
 }
 
 /** All trajectories of the groups in which the policy sampled something, checked against the invariants. */
-export function trajectoriesOf(groups: readonly EpisodeGroup[], vocabularySize: number): Trajectory[] {
+export function trajectoriesOf(groups: readonly EpisodeGroup[]): Trajectory[] {
   const trajectories = groups
     .flatMap(({ episodes }) => episodes.flatMap(toTrajectories))
     .filter(({ sources }) => sources.includes(SOURCE.policy));
-  for (const trajectory of trajectories) validateTrajectory(trajectory, { vocabularySize });
+  for (const trajectory of trajectories) validateTrajectory(trajectory);
   return trajectories;
 }
 

@@ -8,7 +8,6 @@ export interface PrepareOptions {
   readonly needs: Algorithm['needs'];
   /** Of sampling; the learner divides its logits by it. */
   readonly temperature: number;
-  readonly vocabularySize: number;
   /** KL coefficient now. */
   readonly beta?: number | undefined;
 }
@@ -20,9 +19,9 @@ export interface PrepareOptions {
 export async function prepare(
   groups: readonly EpisodeGroup[],
   learner: Learner,
-  { needs, temperature, vocabularySize, beta }: PrepareOptions,
+  { needs, temperature, beta }: PrepareOptions,
 ): Promise<{ readonly experience: Experience; readonly metrics: Readonly<Record<string, number>> }> {
-  const trajectories = trajectoriesOf(groups, vocabularySize);
+  const trajectories = trajectoriesOf(groups);
   const sequences = trajectories.map(toSequence);
   const batch = { sequences, temperature };
   const proximal = needs.proximal ? (await learner.forward(batch)).logprobs : undefined;
