@@ -109,8 +109,9 @@ export function checkSequence(
   index: number,
   limits: { vocabSize: number; context: number },
 ): void {
-  const { tokens, predict } = sequence;
+  const { tokens, predict, images = [] } = sequence;
   const where = `sequence ${index} of the batch`;
+  if (images.length > 0) throw new Error(`${where} has images; the embedded engine reads text only`);
   if (tokens.length === 0) throw new Error(`${where} is empty`);
   if (predict.length !== tokens.length) {
     throw new Error(`${where} has ${tokens.length} tokens but ${predict.length} prediction marks`);
@@ -120,6 +121,8 @@ export function checkSequence(
       `${where} has ${tokens.length} tokens; the model's window is ${limits.context}: shorten data.max_len`,
     );
   }
+  const mark = predict.find(value => value > 1);
+  if (mark !== undefined) throw new Error(`${where} has the prediction mark ${mark}; a mark is 0 or 1`);
   if (predict[0] === 1) throw new Error(`${where} asks to predict its first token, which nothing precedes`);
   const bad = tokens.findIndex(token => token < 0 || token >= limits.vocabSize);
   if (bad >= 0) {

@@ -68,6 +68,7 @@ export class OnnxEngine implements Sampler, Learner {
   #outbox: { id: number; request: GenerateRequest }[] = [];
   #nextId = 0;
   #dead: Error | undefined;
+  #closing: Promise<void> | undefined;
 
   /** Starts the thread and loads the model; rejects when the checkpoint is refused. */
   static async start(options: HostOptions): Promise<OnnxEngine> {
@@ -143,7 +144,7 @@ export class OnnxEngine implements Sampler, Learner {
     return this.#call('forward', batch, options.weights ?? 'policy');
   }
 
-  forwardBackward(batch: LossBatch, loss: Loss): Promise<Record<string, number>> {
+  async forwardBackward(batch: LossBatch, loss: Loss): Promise<Record<string, number>> {
     let program = this.#programs.get(loss);
     if (program === undefined) {
       program = record(loss);
@@ -189,7 +190,13 @@ export class OnnxEngine implements Sampler, Learner {
     return this.#call('export', directory);
   }
 
-  async close(): Promise<void> {
+  /** Requests in flight are rejected. Safe to call twice. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     if (this.#dead !== undefined) return;
     await this.#call('close');
     this.#fail(new Error('the engine is closed'));
@@ -197,9 +204,10 @@ export class OnnxEngine implements Sampler, Learner {
     await this.#worker.terminate();
   }
 
-  #check({ tokens, params }: GenerateRequest): void {
+  #check({ tokens, params, images = [] }: GenerateRequest): void {
     this.#throwIfDead();
     checkSampling(params);
+    if (images.length > 0) throw new Error('the embedded engine reads text only; the request has images');
     if (tokens.length === 0) throw new RangeError('a request needs at least one token to continue');
     if (tokens.length >= this.contextLength) {
       throw new RangeError(
@@ -255,14 +263,24 @@ export class OnnxEngine implements Sampler, Learner {
         return;
       }
       case 'sampled':
-        for (const [id, token] of message.tokens) this.#inFlight.get(id)?.request.onToken?.(token);
+        for (const [id, token] of message.tokens) this.#deliver(id, token);
         for (const [id, generation] of message.finished) this.#finish(id)?.resolve(generation as never);
         return;
       case 'failed':
-        for (const id of [...this.#inFlight.keys()]) this.#finish(id)?.reject(message.error);
+        for (const id of message.ids) this.#finish(id)?.reject(message.error);
         return;
       default:
         throw new Error(`unexpected message '${message.type}' of the engine thread`);
+    }
+  }
+
+  /** What the listener throws ends its own request only. */
+  #deliver(id: number, token: number): void {
+    try {
+      this.#inFlight.get(id)?.request.onToken?.(token);
+    } catch (error) {
+      this.#finish(id)?.reject(error as Error);
+      this.#send({ type: 'abort', id });
     }
   }
 

@@ -8,7 +8,8 @@ import { loadState, saveState } from './state.ts';
 
 /**
  * The engine inside its thread: owns the weights, answers calls, and decodes while there are requests. Calls are
- * answered between two decode steps. The learner works on the sampler's weights, so publishing costs nothing.
+ * carried out one after another and begin between two decode steps, never inside one; decoding goes on while the
+ * learner computes. The learner works on the sampler's weights, so publishing costs nothing.
  */
 export class EngineHost {
   readonly info: HostInfo;
@@ -19,6 +20,10 @@ export class EngineHost {
   #finished: [number, Generation][] = [];
   #paused = false;
   #running = false;
+  /** The decode step that is running; never rejects. */
+  #step: Promise<void> | undefined;
+  /** Ends with the last call; never rejects. */
+  #lastCall: Promise<void> = Promise.resolve();
 
   constructor(options: HostOptions, post: (message: FromHost) => void) {
     this.#post = post;
@@ -83,17 +88,23 @@ export class EngineHost {
 
   receive(message: ToHost): void {
     if (message.type === 'call') {
-      void this.#answer(message.id, message.method, message.args);
+      this.#lastCall = this.#lastCall.then(() => this.#answer(message.id, message.method, message.args));
     } else if (message.type === 'submit') {
       this.#sampler.submit(message.requests);
       void this.#run();
     } else {
-      this.#sampler.abort(message.id);
-      this.#flush();
+      void this.#abort(message.id);
     }
   }
 
+  async #abort(id: number): Promise<void> {
+    await this.#betweenSteps();
+    this.#sampler.abort(id);
+    this.#flush();
+  }
+
   async #answer(id: number, method: keyof HostCalls, args: readonly unknown[]): Promise<void> {
+    await this.#betweenSteps();
     try {
       const call = this.#calls[method] as (...args: readonly unknown[]) => unknown;
       this.#post({ type: 'result', id, value: await call(...args) });
@@ -102,21 +113,31 @@ export class EngineHost {
     }
   }
 
+  async #betweenSteps(): Promise<void> {
+    while (this.#step !== undefined) await this.#step;
+  }
+
   async #run(): Promise<void> {
     if (this.#running) return;
     this.#running = true;
+    while (this.#sampler.busy && !this.#paused) {
+      this.#step = this.#advance();
+      await this.#step;
+      // Lets messages in: requests join, calls are answered.
+      await new Promise(resolve => setImmediate(resolve));
+    }
+    this.#running = false;
+  }
+
+  async #advance(): Promise<void> {
     try {
-      while (this.#sampler.busy && !this.#paused) {
-        await this.#sampler.step();
-        this.#flush();
-        // Lets messages in: requests join, calls are answered.
-        await new Promise(resolve => setImmediate(resolve));
-      }
+      await this.#sampler.step();
+      this.#flush();
     } catch (error) {
-      this.#sampler.reset();
-      this.#post({ type: 'failed', error: asError(error) });
+      this.#flush();
+      this.#post({ type: 'failed', ids: this.#sampler.reset(), error: asError(error) });
     } finally {
-      this.#running = false;
+      this.#step = undefined;
     }
   }
 

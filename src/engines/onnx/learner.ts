@@ -61,7 +61,8 @@ export class OnnxLearnerCore {
     const size = model.weights.length;
     this.#gradient = new Float32Array(size);
     this.#scratch = new Float32Array(size);
-    this.#optimizer = new AdamW(size, options);
+    // As usual, decay spares norms and biases.
+    this.#optimizer = new AdamW(size, { ...options, decayMask: model.layout });
   }
 
   async forward(batch: LearnerBatch, which: 'policy' | 'reference' = 'policy'): Promise<ForwardResult> {
@@ -104,6 +105,7 @@ export class OnnxLearnerCore {
   }
 
   optimizerStep(lr: number): OptimizerStepResult {
+    if (!(lr >= 0 && Number.isFinite(lr))) throw new RangeError(`the learning rate is ${lr}; expected a number ≥ 0`);
     if (!this.#accumulated) throw new Error('an optimizer step needs a gradient: call forwardBackward first');
     const gradNorm = clipGradient(this.#gradient, this.#options.maxNorm);
     if (!Number.isFinite(gradNorm)) {
@@ -132,8 +134,10 @@ export class OnnxLearnerCore {
     return this.#optimizer.state();
   }
 
+  /** Also forgets the accumulated gradient, which belongs to the weights before. */
   loadOptimizerState(state: ReturnType<AdamW['state']>): void {
     this.#optimizer.load(state);
+    this.zeroGrad();
   }
 
   async close(): Promise<void> {
@@ -228,8 +232,9 @@ function gather(parts: readonly Float32Array[], indices: readonly number[], leng
 function checkLossInputs(batch: LossBatch, program: Pick<Loss, 'key' | 'inputs'>): void {
   for (const name of program.inputs) {
     const parts = batch.inputs[name];
-    if (parts === undefined)
+    if (parts === undefined) {
       throw new Error(`the loss ${program.key} needs the input '${name}', and the batch has none`);
+    }
     batch.sequences.forEach((sequence, index) => {
       const expected = sequence.predict.reduce((count, p) => count + p, 0);
       const given = parts[index]?.length;

@@ -1,7 +1,8 @@
 import type { ForwardResult, Generation, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
 import type { LearnerOptions } from './learner.ts';
 import type { LossProgram } from './loss-program.ts';
-import type { SamplerOptions, SamplerRequest } from './sampler.ts';
+import type { SamplerRequest } from './row.ts';
+import type { SamplerOptions } from './sampler.ts';
 
 /** Messages between the main thread and the engine's thread. */
 
@@ -19,7 +20,7 @@ export interface HostInfo {
   readonly parameters: number;
 }
 
-/** Calls that have one answer. */
+/** Calls that have one answer. They are carried out one after another, in the order in which they were made. */
 export interface HostCalls {
   forward(batch: LearnerBatch, weights: 'policy' | 'reference'): Promise<ForwardResult>;
   forwardBackward(batch: LossBatch, program: LossProgram): Promise<Record<string, number>>;
@@ -54,5 +55,5 @@ export type FromHost =
       readonly tokens: readonly (readonly [id: number, token: number])[];
       readonly finished: readonly (readonly [id: number, generation: Generation])[];
     }
-  /** The sampler broke; every request in flight ends with the error. */
-  | { readonly type: 'failed'; readonly error: Error };
+  /** The sampler broke; the requests it had end with the error. */
+  | { readonly type: 'failed'; readonly ids: readonly number[]; readonly error: Error };

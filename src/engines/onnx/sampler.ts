@@ -1,15 +1,13 @@
-import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
-import type { RandomGenerator } from 'pure-rand/types/RandomGenerator';
-import { skipN } from 'pure-rand/utils/skipN';
 import type { FinishReason } from '../../episode/episode.ts';
 import { MASKED } from '../../nn/models/attention.ts';
 import { decodeForm, prefillForm, weightInputs } from '../../nn/models/decoder.ts';
 import { emit } from '../../nn/onnx.ts';
-import type { Generation, SamplingParams } from '../contracts.ts';
+import type { Generation } from '../contracts.ts';
 import { causalMask } from './batch.ts';
 import { KeyValueCache } from './cache.ts';
 import type { Model } from './model.ts';
 import { PrefixCache } from './prefix-cache.ts';
+import { emptyGeneration, finishReason, generationOf, newRow, type Row, type SamplerRequest, uniform } from './row.ts';
 import { Session } from './session.ts';
 import { sampleTruncated, truncates } from './truncate.ts';
 
@@ -23,31 +21,10 @@ export interface SamplerOptions {
   readonly prefixCacheBytes: number;
 }
 
-export interface SamplerRequest {
-  readonly id: number;
-  readonly tokens: Int32Array;
-  readonly params: SamplingParams;
-  readonly seed: number;
-  readonly streaming: boolean;
-}
-
 /** What the sampler reports while it runs. */
 export interface SamplerEvents {
   token(id: number, token: number): void;
   finished(id: number, generation: Generation): void;
-}
-
-/** One sequence in the cache. */
-interface Row {
-  readonly request: SamplerRequest;
-  readonly random: RandomGenerator;
-  readonly stop: ReadonlySet<number>;
-  readonly sampled: number[];
-  readonly logprobs: number[];
-  readonly versions: number[];
-  /** The token to be fed at the next decode step. */
-  next: number;
-  aborted: boolean;
 }
 
 /** A prompt being computed, and the requests that wait for exactly this prompt. */
@@ -62,7 +39,8 @@ type Outputs = Awaited<ReturnType<Session['run']>>;
  * The sampling half of the embedded engine: continuous batching. Between two decode steps finished rows leave and
  * waiting requests join; a prompt is computed up to its last token (once for all requests that share it, from the
  * longest cached prefix), and that last token is the row's first decode step. Nothing here looks at a clock: what
- * happens depends on the requests, their order and the moments (between steps) at which they arrive.
+ * happens depends on the requests, their order and the moments (between steps) at which they arrive. While a step is
+ * running only `submit` and `weightsChanged` may be called.
  */
 export class OnnxSamplerCore {
   readonly #model: Model;
@@ -71,7 +49,10 @@ export class OnnxSamplerCore {
   readonly #cache: KeyValueCache;
   readonly #prefixes: PrefixCache;
   readonly #waiting: SamplerRequest[] = [];
+  /** In the order of the cache's rows. */
   readonly #rows: Row[] = [];
+  /** Number of weight changes so far. */
+  #epoch = 0;
   #sessions: Promise<{ prefill: Session; decode: Session }> | undefined;
 
   constructor(model: Model, options: SamplerOptions, events: SamplerEvents) {
@@ -90,41 +71,41 @@ export class OnnxSamplerCore {
     this.#waiting.push(...requests);
   }
 
-  /** Ends a request with what it has; takes effect at once for a waiting one, else before the next decode step. */
+  /** Ends a request with what it has; one that has ended already is left alone. */
   abort(id: number): void {
     const waiting = this.#waiting.findIndex(request => request.id === id);
     if (waiting >= 0) {
       this.#waiting.splice(waiting, 1);
       this.#events.finished(id, emptyGeneration());
-      return;
     }
-    const row = this.#rows.find(({ request }) => request.id === id);
-    if (row !== undefined) row.aborted = true;
+    const row = this.#rows.findIndex(({ request }) => request.id === id);
+    if (row >= 0) this.#remove(row, 'abort');
   }
 
   abortAll(): void {
-    for (const { id } of [...this.#waiting]) this.abort(id);
-    for (const row of this.#rows) row.aborted = true;
-    this.#removeAborted();
+    for (const { id } of this.#waiting.splice(0)) this.#events.finished(id, emptyGeneration());
+    while (this.#rows.length > 0) this.#remove(this.#rows.length - 1, 'abort');
   }
 
-  /** Forgets every request (after an error that left rows half done). */
-  reset(): void {
-    this.#waiting.length = 0;
-    this.#rows.length = 0;
+  /** Forgets every request, after an error that left rows half done. Returns their ids. */
+  reset(): number[] {
+    const ids = [...this.#rows.splice(0).map(({ request }) => request.id), ...this.#waiting.splice(0).map(r => r.id)];
     this.#cache.clear();
     this.#prefixes.clear();
+    return ids;
   }
 
-  /** The weights have changed: cached prefixes belong to the old ones. */
+  /** The weights have changed: keys and values computed so far belong to the old ones. */
   weightsChanged(): void {
+    this.#epoch += 1;
     this.#prefixes.clear();
   }
 
   /** Gives the memory of caches back. Only while idle. */
   sleep(): void {
-    if (this.busy)
+    if (this.busy) {
       throw new Error('the sampler cannot sleep while requests are in flight: pause it with mode "abort" first');
+    }
     this.#prefixes.clear();
     this.#cache.clear();
   }
@@ -139,7 +120,6 @@ export class OnnxSamplerCore {
   async step(): Promise<void> {
     this.#sessions ??= this.#createSessions();
     const sessions = await this.#sessions;
-    this.#removeAborted();
     await this.#admit(sessions.prefill);
     if (this.#rows.length > 0) await this.#decode(sessions.decode);
   }
@@ -179,13 +159,15 @@ export class OnnxSamplerCore {
   /** Computes all but the last token of each prompt into a new row, and copies the row for those that share it. */
   async #prefill(session: Session, prefills: readonly Prefill[]): Promise<void> {
     const first = this.#cache.rows;
-    for (const { tokens, requests } of prefills) {
+    for (const { tokens } of prefills) {
       const row = this.#cache.addRow();
       const cached = this.#prefixes.longest(tokens, tokens.length - 1);
       if (cached !== undefined) this.#cache.insert(row, cached.sequence, cached.length);
       this.#cache.reserveLength(tokens.length + 1);
-      this.#rows.push(newRow(requests[0]!));
     }
+    const add = (request: SamplerRequest) => this.#rows.push(newRow(request, this.#epoch));
+    for (const { requests } of prefills) add(requests[0]!);
+    for (const { requests } of prefills) requests.slice(1).forEach(add);
     for (;;) {
       const missing = prefills.map(({ tokens }, i) => tokens.length - 1 - this.#cache.lengths[first + i]!);
       const chunk = Math.min(
@@ -198,10 +180,7 @@ export class OnnxSamplerCore {
     prefills.forEach(({ tokens, requests }, i) => {
       if (requests.length === 1) return;
       const shared = this.#cache.extract(first + i, tokens.length - 1);
-      for (const request of requests.slice(1)) {
-        this.#cache.insert(this.#cache.addRow(), shared);
-        this.#rows.push(newRow(request));
-      }
+      for (let copy = 1; copy < requests.length; copy++) this.#cache.insert(this.#cache.addRow(), shared);
     });
   }
 
@@ -277,25 +256,19 @@ export class OnnxSamplerCore {
     }
   }
 
-  #removeAborted(): void {
-    for (let i = this.#rows.length - 1; i >= 0; i--) if (this.#rows[i]!.aborted) this.#remove(i, 'abort');
-  }
-
-  #remove(index: number, finishReason: FinishReason): void {
+  #remove(index: number, reason: FinishReason): void {
     const row = this.#rows[index]!;
     const { id, tokens } = row.request;
-    const cached = this.#cache.lengths[index]!;
-    const known = Int32Array.from([...tokens, ...row.sampled]).subarray(0, cached);
-    this.#prefixes.store(known, () => this.#cache.extract(index, cached));
+    // Keys and values that were begun with other weights are of no use to anyone else.
+    if (row.epoch === this.#epoch) {
+      const cached = this.#cache.lengths[index]!;
+      const known = Int32Array.from([...tokens, ...row.sampled]).subarray(0, cached);
+      this.#prefixes.store(known, () => this.#cache.extract(index, cached));
+    }
     this.#cache.removeRow(index);
     const last = this.#rows.pop()!;
     if (last !== row) this.#rows[index] = last;
-    this.#events.finished(id, {
-      tokens: Int32Array.from(row.sampled),
-      logprobs: Float32Array.from(row.logprobs),
-      versions: Int32Array.from(row.versions),
-      finishReason,
-    });
+    this.#events.finished(id, generationOf(row, reason));
   }
 
   #cacheNames(): string[] {
@@ -336,41 +309,4 @@ export class OnnxSamplerCore {
     }
     return feeds;
   }
-}
-
-function newRow(request: SamplerRequest): Row {
-  const random = xoroshiro128plus(request.seed | 0);
-  // The generator's first outputs hardly differ between neighbouring seeds.
-  skipN(random, 16);
-  return {
-    request,
-    random,
-    stop: new Set(request.params.stopTokens),
-    sampled: [],
-    logprobs: [],
-    versions: [],
-    next: request.tokens.at(-1)!,
-    aborted: false,
-  };
-}
-
-function emptyGeneration(): Generation {
-  return {
-    tokens: new Int32Array(0),
-    logprobs: new Float32Array(0),
-    versions: new Int32Array(0),
-    finishReason: 'abort',
-  };
-}
-
-function finishReason(row: Row, maxPositions: number): FinishReason | undefined {
-  if (row.stop.has(row.sampled.at(-1)!)) return 'stop';
-  const { params, tokens } = row.request;
-  if (row.sampled.length >= params.maxTokens || tokens.length + row.sampled.length >= maxPositions) return 'length';
-  return undefined;
-}
-
-/** A multiple of 2⁻²³ in [0, 1): times any float32 total it stays below the total, so that the draw always lands. */
-function uniform(random: RandomGenerator): number {
-  return (random.next() >>> 9) / 2 ** 23;
 }

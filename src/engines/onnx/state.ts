@@ -35,9 +35,9 @@ export async function loadState(directory: string, model: Model, learner: OnnxLe
   }
   const file = new SafetensorsFile(join(source, STATE_FILE));
   try {
-    file.readTensor('weights', model.weights);
     const firstMoment = file.readTensor('first_moment');
     const secondMoment = file.readTensor('second_moment');
+    file.readTensor('weights', model.weights);
     learner.loadOptimizerState({ step: meta.optimizerStep, firstMoment, secondMoment });
   } finally {
     file.close();
