@@ -14,7 +14,7 @@ import { SyncPipeline } from './rollout/sync.ts';
 import { type TaskInput, toTask } from './rollout/tasks.ts';
 import { fanOut, type Tracker } from './tracking/tracker.ts';
 import { Checkpointer, type CheckpointOptions } from './training/checkpointer.ts';
-import { type EvaluationPlan, evaluate, isDue } from './training/evaluate.ts';
+import { type Evaluation, type EvaluationPlan, evaluate, isDue } from './training/evaluate.ts';
 import { loop, type TrainStep } from './training/loop.ts';
 import { learningRates, type OptimizerOptions, totalUpdates } from './training/optimizer.ts';
 
@@ -27,7 +27,7 @@ export interface AgentOptions {
   /** Temperature 1 and no truncation when not given. */
   readonly sampling?: Partial<Omit<SamplingParams, 'maxTokens'>> | undefined;
   /** 8 turns, the context length of the policy, 60 s a call when not given. */
-  readonly limits?: Partial<EpisodeLimits> | undefined;
+  readonly limits?: { readonly [K in keyof EpisodeLimits]?: number | undefined } | undefined;
   /** Every random choice derives from it; 42 when not given. */
   readonly seed?: number | undefined;
   /** Same seed, same metrics and weights, whatever the order in which environments answer (rollout/admission.ts). */
@@ -88,7 +88,6 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
   const { maxFailureRate = 0.5, output, stop = new AbortController().signal, log = warn } = options;
   refuseUnsupported(algorithm, groupSize);
   const tasks = options.tasks.map(complete('tasks'));
-  const heldOut = evaluation?.tasks.map(complete('eval'));
   const steps = options.steps ?? Math.max(1, Math.floor(tasks.length / groupsPerStep));
   const executor = executorOf(options);
   const trackers = fanOut(options.trackers ?? [], ({ tracker, error, count }) => {
@@ -98,7 +97,7 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
   try {
     if (typeof options.policy === 'function') owned = await options.policy();
     const policy = owned ?? (options.policy as PolicyEngine);
-    const { learner, sampler, renderer } = policy;
+    const { learner, sampler } = policy;
     const context = rolloutContext(policy, executor, { ...options, signal });
     const order = new TaskOrder(tasks, seed);
     const shape = { groups: groupsPerStep, samples: groupSize, minimumGroup: algorithm.estimator.minimumGroup };
@@ -115,7 +114,6 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
       learner,
       algorithm,
       kl,
-      vocabularySize: renderer.vocabularySize,
       update: {
         batchSize: optimizer.batchSize,
         epochs: optimizer.epochs ?? 1,
@@ -126,7 +124,9 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
       start,
       steps,
       evaluate: async step =>
-        evaluation && isDue(evaluation, step, steps) ? evaluate(heldOut!, evaluation, context) : undefined,
+        evaluation && isDue(evaluation, step, steps)
+          ? evaluate(evaluation.tasks.map(complete('eval')), evaluation, context)
+          : undefined,
       record: async (step, now) => {
         progress = now;
         await track(trackers, step);
@@ -144,6 +144,23 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
   }
 }
 
+/** Evaluates a policy without training it: its agent attempts every task. */
+export async function evaluatePolicy(
+  options: AgentOptions &
+    EvaluationPlan & { readonly policy: PolicyEngine; readonly tasks: readonly (Task | TaskInput)[] },
+): Promise<Evaluation> {
+  const executor = executorOf(options);
+  try {
+    return await evaluate(
+      options.tasks.map(complete('eval')),
+      options,
+      rolloutContext(options.policy, executor, options),
+    );
+  } finally {
+    await executor.close?.();
+  }
+}
+
 async function track(trackers: Required<Tracker>, { index, metrics, episodes, evaluation }: TrainStep): Promise<void> {
   await trackers.log({ step: index, metrics });
   if (episodes.length > 0) await trackers.episodes({ step: index, phase: 'train', episodes });
@@ -151,7 +168,7 @@ async function track(trackers: Required<Tracker>, { index, metrics, episodes, ev
 }
 
 /** How the policy's episodes are run. Throws on options that make no sense. */
-export function rolloutContext(policy: PolicyEngine, executor: Executor, options: AgentOptions): RolloutContext {
+function rolloutContext(policy: PolicyEngine, executor: Executor, options: AgentOptions): RolloutContext {
   const { sampler, renderer } = policy;
   const { contextLength } = sampler;
   const { seed = 42, sampling = {}, deterministic = false, log = warn } = options;
@@ -181,7 +198,7 @@ export function rolloutContext(policy: PolicyEngine, executor: Executor, options
 }
 
 /** The agent of the options; single-turn when there is only a reward. */
-export function executorOf({ agent, reward }: AgentOptions): Executor {
+function executorOf({ agent, reward }: AgentOptions): Executor {
   if (agent !== undefined && reward !== undefined) {
     throw new Error('agent and reward are both given: give the reward to the agent, or leave the agent out');
   }

@@ -35,6 +35,28 @@ export const dataOptions = options({
   },
 });
 
+/** Which agent attempts the tasks: exactly one of agent.env, train.agent_func_path and reward.remote_url. */
+export const agentChoiceOptions = options({
+  'agent.env': {
+    schema: z.string().min(1).optional(),
+    help: 'Environment by name, as in calculator or calculator@1; the agent takes turns with it',
+  },
+  'agent.env_parameters': {
+    schema: z.record(z.string(), z.unknown()).default({}),
+    help: 'Parameters of agent.env, as in {calls: 2}',
+  },
+  'train.agent_func_path': {
+    schema: z.string().min(1).optional(),
+    help: 'JavaScript or TypeScript file whose default export is an environment class, a function that makes one, or an executor',
+    aliases: ['agent_func_path'],
+  },
+  'reward.remote_url': {
+    schema: z.string().min(1).optional(),
+    help: 'File with a reward function (default export, batch in, scores out) that scores single-turn answers',
+    aliases: ['remote_rm_url'],
+  },
+});
+
 /** Where tasks come from and how the policy is sampled. */
 export const rolloutOptions = options({
   'data.prompt_dataset': {

@@ -3,7 +3,7 @@ import { TaskOrder } from './order.ts';
 import { toTask } from './tasks.ts';
 
 const tasks = Array.from({ length: 7 }, (_, i) => toTask({ prompt: `p${i}` }, i, 'set'));
-const take = (order: TaskOrder, n: number) => Array.from({ length: n }, () => order.next().group);
+const take = (order: TaskOrder, n: number) => Array.from({ length: n }, () => order.nextTask().group);
 
 describe('TaskOrder', () => {
   it('takes every task once in each pass, every pass in another order', () => {
@@ -26,7 +26,9 @@ describe('TaskOrder', () => {
   });
 
   it('refuses a cursor of another dataset and an empty dataset', () => {
-    expect(() => new TaskOrder(tasks, 1).seek({ epoch: 0, position: 7 })).toThrow(/7 of a pass, but there are 7 tasks/);
-    expect(() => new TaskOrder([], 1)).toThrow(/at least one task/);
+    expect(() => new TaskOrder(tasks, 1).seek({ epoch: 0, position: 7 })).toThrow(
+      /row 7 of a pass, but there are 7 rows/,
+    );
+    expect(() => new TaskOrder([], 1)).toThrow(/at least one row/);
   });
 });

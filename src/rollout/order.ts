@@ -1,43 +1,36 @@
 import type { Task } from '../episode/task.ts';
 import { seedOf, shuffledIndices } from './seeds.ts';
 
-/** A task and which of its occurrences in the run this is. */
-export interface Occurrence {
-  readonly task: Task;
-  /** Pass over the data, from 0. */
-  readonly epoch: number;
-  /** Unique in the run. */
-  readonly group: string;
-}
-
 /** Where in the data a run stands: all that is needed to continue in the same order. */
 export interface Cursor {
+  /** Passes completed. */
   readonly epoch: number;
+  /** Rows taken in this pass. */
   readonly position: number;
 }
 
-/** The order in which a run takes its tasks: each pass over the data is a shuffle of its own. */
-export class TaskOrder {
-  readonly #tasks: readonly Task[];
+/** The order in which a run takes its rows: without end, each pass over the data a shuffle of its own. */
+export class DataOrder {
+  readonly #rows: number;
   readonly #seed: number;
   #cursor: Cursor = { epoch: 0, position: 0 };
   #shuffle: { readonly epoch: number; readonly indices: Int32Array } | undefined;
 
-  constructor(tasks: readonly Task[], seed: number) {
-    if (tasks.length === 0) throw new Error('a run needs at least one task');
-    this.#tasks = tasks;
+  constructor(rows: number, seed: number) {
+    if (rows === 0) throw new Error('a run needs at least one row of data');
+    this.#rows = rows;
     this.#seed = seed;
   }
 
-  next(): Occurrence {
+  /** The next row and the pass it belongs to. */
+  next(): { readonly row: number; readonly epoch: number } {
     const { epoch, position } = this.#cursor;
     if (this.#shuffle?.epoch !== epoch) {
-      this.#shuffle = { epoch, indices: shuffledIndices(this.#tasks.length, seedOf(this.#seed, 'order', epoch)) };
+      this.#shuffle = { epoch, indices: shuffledIndices(this.#rows, seedOf(this.#seed, 'order', epoch)) };
     }
-    const task = this.#tasks[this.#shuffle.indices[position]!]!;
-    const last = position + 1 === this.#tasks.length;
+    const last = position + 1 === this.#rows;
     this.#cursor = last ? { epoch: epoch + 1, position: 0 } : { epoch, position: position + 1 };
-    return { task, epoch, group: `${task.id}@${epoch}` };
+    return { row: this.#shuffle.indices[position]!, epoch };
   }
 
   get cursor(): Cursor {
@@ -46,11 +39,34 @@ export class TaskOrder {
 
   /** Continues at `cursor`. */
   seek(cursor: Cursor): void {
-    if (cursor.position >= this.#tasks.length) {
+    if (cursor.position >= this.#rows) {
       throw new Error(
-        `the checkpoint stands at task ${cursor.position} of a pass, but there are ${this.#tasks.length} tasks; resume with the dataset the run was started with`,
+        `the checkpoint stands at row ${cursor.position} of a pass, but there are ${this.#rows} rows; resume with the dataset the run was started with`,
       );
     }
     this.#cursor = cursor;
+  }
+}
+
+/** A task and which of its occurrences in the run this is. */
+export interface Occurrence {
+  readonly task: Task;
+  /** Unique in the run. */
+  readonly group: string;
+}
+
+/** Tasks in the order of a run. */
+export class TaskOrder extends DataOrder {
+  readonly #tasks: readonly Task[];
+
+  constructor(tasks: readonly Task[], seed: number) {
+    super(tasks.length, seed);
+    this.#tasks = tasks;
+  }
+
+  nextTask(): Occurrence {
+    const { row, epoch } = this.next();
+    const task = this.#tasks[row]!;
+    return { task, group: `${task.id}@${epoch}` };
   }
 }

@@ -48,7 +48,7 @@ export class SyncPipeline implements Pipeline {
     const { order, context, groups: count, samples, minimumGroup, maxFailureRate } = this.#options;
     const began = performance.now();
     const specs = Array.from({ length: count }, () => {
-      const { task, group } = order.next();
+      const { task, group } = order.nextTask();
       return { task, group, samples, environmentSeed: seedOf(context.seed, 'environment', group) };
     });
     const sampled = await runGroups(specs, context);

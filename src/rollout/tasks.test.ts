@@ -74,7 +74,7 @@ describe('readJsonl', () => {
 
   it('refuses a missing and an empty file', () => {
     expect(() => readJsonl(join(directory, 'none.jsonl'))).toThrow(/cannot read the dataset .*none\.jsonl/);
-    expect(() => readJsonl(dataset(''))).toThrow(/no tasks in it/);
+    expect(() => readJsonl(dataset(''))).toThrow(/no rows in it/);
   });
 });
 

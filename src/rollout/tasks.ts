@@ -74,35 +74,46 @@ export function toTask(input: TaskInput, index: number, source: string): Task {
 }
 
 /**
- * Reads the tasks of a JSONL file (one object a line; empty lines are passed over). `map` makes a task of a row and
- * defaults to the columns `input` and `label`. A malformed row is an error that names file and line, unless
- * `onMalformed` takes it.
+ * Reads the tasks of a JSONL file. `map` makes a task of a row and defaults to the columns `input` and `label`. A
+ * malformed row is an error that names file and line, unless `onMalformed` takes it.
  */
 export function readJsonl<Row = unknown>(
   path: string,
   map: (row: Row) => TaskInput = row => rowToTask(row, DEFAULT_ROW_OPTIONS),
-  onMalformed: (row: MalformedRow) => void = refuse,
+  onMalformed?: (row: MalformedRow) => void,
 ): Task[] {
   const source = basename(path, extname(path));
-  const tasks: Task[] = [];
   const lineOf = new Map<string, number>();
+  const read = (row: Row, line: number) => {
+    const task = toTask(map(row), line, source);
+    const earlier = lineOf.get(task.id);
+    if (earlier !== undefined) throw new Error(`id "${task.id}" is already that of line ${earlier}`);
+    lineOf.set(task.id, line);
+    return task;
+  };
+  return readRows(path, read, onMalformed);
+}
+
+/** Reads a JSONL file: one object a line, empty lines passed over. A row that `map` refuses is malformed. */
+export function readRows<Row, T>(
+  path: string,
+  map: (row: Row, line: number) => T,
+  onMalformed: (row: MalformedRow) => void = refuse,
+): T[] {
+  const rows: T[] = [];
   readText(path)
     .split('\n')
     .forEach((text, index) => {
       if (text.trim() === '') return;
       const line = index + 1;
       try {
-        const task = toTask(map(parse(text) as Row), line, source);
-        const earlier = lineOf.get(task.id);
-        if (earlier !== undefined) throw new Error(`id "${task.id}" is already that of line ${earlier}`);
-        lineOf.set(task.id, line);
-        tasks.push(task);
+        rows.push(map(parse(text) as Row, line));
       } catch (error) {
         onMalformed({ file: path, line, reason: messageOf(error) });
       }
     });
-  if (tasks.length === 0) throw new Error(`${path}: no tasks in it; a dataset has one JSON object a line`);
-  return tasks;
+  if (rows.length === 0) throw new Error(`${path}: no rows in it; a dataset has one JSON object a line`);
+  return rows;
 }
 
 function refuse({ file, line, reason }: MalformedRow): never {

@@ -29,7 +29,6 @@ export interface LoopParts {
   readonly algorithm: Algorithm;
   /** Present when the algorithm has a KL term. */
   readonly kl?: KlController | undefined;
-  readonly vocabularySize: number;
   readonly update: Pick<UpdateOptions, 'batchSize' | 'epochs' | 'temperature' | 'learningRate'>;
   readonly seed: number;
   readonly start: Progress;
@@ -83,7 +82,7 @@ async function learn(
   updates: number,
   parts: LoopParts,
 ): Promise<{ readonly updates: number; readonly metrics: Readonly<Record<string, number>> }> {
-  const { learner, algorithm, kl, vocabularySize } = parts;
+  const { learner, algorithm, kl } = parts;
   if (groups.length === 0) return { updates: 0, metrics: {} };
   const began = performance.now();
   const { needs } = algorithm;
@@ -91,7 +90,6 @@ async function learn(
   const { experience, metrics: prepared } = await prepare(groups, learner, {
     needs,
     temperature,
-    vocabularySize,
     beta: kl?.value,
   });
   const { advantages, metrics: credited } = computeAdvantages(algorithm, experience);

@@ -3,17 +3,17 @@ import { updatesPerPass } from './update.ts';
 
 export interface OptimizerOptions {
   /** Peak learning rate; 1e-6 when not given. */
-  readonly learningRate?: number;
+  readonly learningRate?: number | undefined;
   /** 'constant' when not given. */
-  readonly schedule?: ScheduleName;
+  readonly schedule?: ScheduleName | undefined;
   /** Share of the run's updates over which the rate rises from 0; 0 when not given. */
-  readonly warmupRatio?: number;
+  readonly warmupRatio?: number | undefined;
   /** Where 'cosine_with_min_lr' ends, as a share of the peak; 0.1 when not given. */
-  readonly minLrRatio?: number;
+  readonly minLrRatio?: number | undefined;
   /** Episodes per update; all of a step when not given. */
-  readonly batchSize?: number;
+  readonly batchSize?: number | undefined;
   /** Passes over the episodes of a step; 1 when not given. */
-  readonly epochs?: number;
+  readonly epochs?: number | undefined;
 }
 
 /** Learning rate of the n-th update (from 0) of a run with so many updates. */

@@ -84,8 +84,8 @@ export const evalSamplingOptions = options({
     help: 'An attempt with at least this score has solved its task',
   },
   'eval.report': {
-    schema: z.record(z.string(), z.string()).default({ accuracy: 'pass1' }),
-    help: 'What the final table and the result line show: label and metric, as in {accuracy: pass1}',
+    schema: z.array(z.string().regex(/^[^=]+=[^=]+$/)).default(['accuracy=pass1']),
+    help: 'What the live line, the final table and the result line show: label=metric of the evaluation',
   },
 });
 

@@ -1,0 +1,80 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Executor } from '../agents/contracts.ts';
+import { multiTurn } from '../agents/multi-turn.ts';
+import type { agentOptions } from '../agents/options.ts';
+import { singleTurn } from '../agents/single-turn.ts';
+import { ConfigError } from '../config/error.ts';
+import type { Values } from '../config/option.ts';
+import type { Environment, EnvironmentFactory } from '../envs/contracts.ts';
+import { makeEnvironment } from '../envs/registry.ts';
+import { messageOf } from '../episode/failure.ts';
+import { loadRewardFile } from '../rewards/file.ts';
+import type { agentChoiceOptions, rolloutOptions } from '../rollout/options.ts';
+import type { AgentOptions } from '../train.ts';
+import type { rlTrainOptions, trainOptions } from '../training/options.ts';
+
+/** The agent that the options choose. */
+export async function chooseAgent(values: Values<typeof agentChoiceOptions>, cwd: string): Promise<Executor> {
+  const { 'agent.env': env, 'train.agent_func_path': file, 'reward.remote_url': reward } = values;
+  const given = Object.entries({ 'agent.env': env, 'train.agent_func_path': file, 'reward.remote_url': reward })
+    .filter(([, value]) => value !== undefined)
+    .map(([name]) => name);
+  if (given.length !== 1) {
+    const found = given.length === 0 ? 'none is' : `${given.join(' and ')} are`;
+    throw new ConfigError([
+      `exactly one of agent.env, train.agent_func_path and reward.remote_url says what the policy is rewarded for; ${found} given`,
+    ]);
+  }
+  try {
+    if (env !== undefined) return multiTurn(makeEnvironment(env, values['agent.env_parameters']));
+    if (reward !== undefined) return singleTurn({ reward: await loadRewardFile(resolve(cwd, reward)) });
+    return await loadAgentFile(file!, cwd);
+  } catch (error) {
+    throw new ConfigError([messageOf(error)], { cause: error });
+  }
+}
+
+/** The default export of a file: an executor, an environment class, or a function that makes an environment. */
+async function loadAgentFile(path: string, cwd: string): Promise<Executor> {
+  const file = resolve(cwd, path);
+  if (!existsSync(file)) throw new Error(`train.agent_func_path ${path}: no such file (looked for ${file})`);
+  const { default: exported } = (await import(pathToFileURL(file).href)) as { default?: unknown };
+  if (typeof exported === 'object' && exported !== null && 'run' in exported) return exported as Executor;
+  if (typeof exported === 'function') return multiTurn(factoryOf(exported));
+  throw new Error(
+    `train.agent_func_path ${path}: the default export must be an environment class, a function that makes an environment, or an executor {name, run}`,
+  );
+}
+
+function factoryOf(exported: unknown): EnvironmentFactory {
+  const made = exported as EnvironmentFactory & (new () => Environment);
+  return typeof made.prototype?.reset === 'function' ? () => new made() : made;
+}
+
+type RunValues = Values<
+  typeof agentOptions &
+    Pick<typeof rolloutOptions, 'rollout.max_new_tokens' | 'rollout.temperature' | 'rollout.top_p' | 'rollout.top_k'> &
+    Pick<typeof trainOptions, 'train.seed'> &
+    Pick<typeof rlTrainOptions, 'train.full_determinism_enable'>
+>;
+
+/** How episodes are run, as the options say. */
+export function agentRun(values: RunValues): Pick<AgentOptions, 'sampling' | 'limits' | 'seed' | 'deterministic'> {
+  return {
+    sampling: {
+      temperature: values['rollout.temperature'],
+      topP: values['rollout.top_p'],
+      topK: values['rollout.top_k'],
+    },
+    limits: {
+      maxTurns: values['agent.max_turns'],
+      maxNewTokens: values['rollout.max_new_tokens'],
+      maxTokens: values['agent.max_tokens'],
+      callTimeoutMs: values['agent.call_timeout_ms'],
+    },
+    seed: values['train.seed'],
+    deterministic: values['train.full_determinism_enable'],
+  };
+}

@@ -1,0 +1,83 @@
+import { resolve } from 'node:path';
+import { evaluationOptions } from '../config/eval.ts';
+import type { Values } from '../config/option.ts';
+import type { PolicyEngine } from '../engines/contracts.ts';
+import { serializeEpisode } from '../episode/serialize.ts';
+import { jsonlTracker } from '../tracking/jsonl.ts';
+import { evaluatePolicy } from '../train.ts';
+import type { Evaluation } from '../training/evaluate.ts';
+import { agentRun, chooseAgent } from './agent.ts';
+import { type CommandContext, defineCommand } from './command.ts';
+import { loadTasks } from './datasets.ts';
+import { printEpisode } from './print-episode.ts';
+import { openRunDirectory, runDirectory } from './run-directory.ts';
+import { evaluationTable, overall, reported, resultLine } from './summary.ts';
+
+type EvalOptions = typeof evaluationOptions;
+
+export const command = defineCommand({
+  name: 'eval',
+  options: evaluationOptions,
+  details:
+    'Shows every metric and one episode; with --run.dir it also writes config.yaml, metrics.jsonl and episodes.jsonl.',
+  run: context => evaluate(context, openPolicy),
+});
+
+async function openPolicy(values: Values<EvalOptions>, cwd: string): Promise<PolicyEngine> {
+  const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
+  return onnxPolicy({ ...engineFromOptions(values), model: resolve(cwd, values['model.model_name_or_path']) });
+}
+
+/** The command; `open` makes the engine. */
+export async function evaluate(
+  context: CommandContext<EvalOptions>,
+  open: (values: Values<EvalOptions>, cwd: string) => Promise<PolicyEngine>,
+): Promise<undefined> {
+  const { values, cwd, stdout, stderr, interrupt } = context;
+  const began = performance.now();
+  const agent = await chooseAgent(values, cwd);
+  const tasks = loadTasks(values['eval.dataset'], values, { cwd, stderr, limit: values['eval.max_samples'] });
+  const policy = await open(values, cwd);
+  try {
+    const evaluation = await evaluatePolicy({
+      ...agentRun({ ...values, 'rollout.temperature': values['eval.temperature'] }),
+      policy,
+      tasks,
+      agent,
+      samples: values['eval.n_samples_per_prompt'],
+      temperature: values['eval.temperature'],
+      passScore: values['eval.pass_score'],
+      maxFailureRate: values['rollout.max_failure_rate'],
+      signal: interrupt.signal,
+      log: message => stderr.write(`${message}\n`),
+    });
+    if (values['run.dir'] !== undefined) await write(evaluation, context);
+    const decode = (tokens: Int32Array) => policy.renderer.decode(tokens, { special: true });
+    const sample = printEpisode(evaluation.episodes[0]!, { decode, color: stdout.isTTY ?? false });
+    const numbers = reported(values['eval.report']).map(one => ({
+      label: one.label,
+      values: [overall(one, evaluation.metrics)],
+    }));
+    const seconds = (performance.now() - began) / 1000;
+    const result = resultLine(numbers, { seconds, seed: values['train.seed'] });
+    stdout.write(`${[evaluationTable(evaluation.metrics), sample, result].join('\n\n')}\n`);
+  } finally {
+    await policy.close();
+  }
+}
+
+async function write(
+  { metrics, episodes }: Evaluation,
+  { values, configFile, cwd }: CommandContext<EvalOptions>,
+): Promise<void> {
+  const run = runDirectory(values, { command: 'eval', configFile, cwd });
+  await openRunDirectory(run, evaluationOptions, values, { resume: false });
+  const serialize = values['logger.episodes_enable'] ? { serialize: serializeEpisode } : {};
+  const files = await jsonlTracker({ dir: run.dir, ...serialize });
+  try {
+    await files.log({ step: 0, metrics });
+    await files.episodes?.({ step: 0, phase: 'eval', episodes });
+  } finally {
+    await files.close();
+  }
+}

@@ -1,0 +1,161 @@
+import { resolve } from 'node:path';
+import { type Algorithm, checkGroupSize } from '../algorithms/algorithm.ts';
+import { algorithmFromOptions } from '../algorithms/options.ts';
+import { ConfigError } from '../config/error.ts';
+import type { Values } from '../config/option.ts';
+import { rlOptions } from '../config/rl.ts';
+import type { PolicyEngine } from '../engines/contracts.ts';
+import { messageOf } from '../episode/failure.ts';
+import { serializeEpisode } from '../episode/serialize.ts';
+import { type ConsoleField, consoleTracker } from '../tracking/console.ts';
+import { jsonlTracker } from '../tracking/jsonl.ts';
+import { type TrainOptions, train } from '../train.ts';
+import { checkpointStep, latestCheckpoint } from '../training/checkpoint.ts';
+import type { TrainStep } from '../training/loop.ts';
+import { agentRun, chooseAgent } from './agent.ts';
+import { type CommandContext, defineCommand } from './command.ts';
+import { loadTasks } from './datasets.ts';
+import { finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
+import { openRunDirectory, runDirectory } from './run-directory.ts';
+import { describeEvaluation, type Reported, reported } from './summary.ts';
+
+type RlValues = Values<typeof rlOptions>;
+
+export const command = defineCommand({
+  name: 'rl',
+  options: rlOptions,
+  details: `Writes a run directory with config.yaml, metrics.jsonl, episodes.jsonl, checkpoints and the final model.
+Ctrl-C finishes the step, writes a checkpoint and exits with 130; --ckpt.load_enable continues from there.`,
+  run: context => reinforce(context, openPolicy),
+});
+
+/** The policy's engine as the options describe it. */
+async function openPolicy(values: RlValues, cwd: string): Promise<PolicyEngine> {
+  const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
+  const adam = {
+    betas: values['actor.adam.betas'],
+    eps: values['actor.adam.eps'],
+    weightDecay: values['actor.adam.weight_decay'],
+  };
+  const model = resolve(cwd, values['actor.model_name_or_path']);
+  return onnxPolicy({ ...engineFromOptions(values), model, adam, maxNorm: values['actor.max_norm'] });
+}
+
+/** The command; `open` makes the engine. */
+export async function reinforce(
+  context: CommandContext<typeof rlOptions>,
+  open: (values: RlValues, cwd: string) => Promise<PolicyEngine>,
+): Promise<undefined> {
+  const { values, cwd, stdout, stderr, configFile, interrupt } = context;
+  const began = performance.now();
+  const report = reported(values['eval.report']);
+  const settings = settingsOf(values);
+  const agent = await chooseAgent(values, cwd);
+  const load = (path: string, limit: number | undefined) => loadTasks(path, values, { cwd, stderr, limit });
+  const tasks = load(values['data.prompt_dataset'], values['data.max_samples']);
+  const { 'eval.dataset': heldOut, 'ckpt.load_enable': resume } = values;
+  const evaluation = heldOut && { ...evaluationOf(values), tasks: load(heldOut, values['eval.max_samples']) };
+  const steps = stepsOf(values, tasks.length);
+
+  const run = runDirectory(values, { command: 'rl', configFile, cwd });
+  await openRunDirectory(run, rlOptions, values, { resume });
+  const checkpoint = resume ? latestCheckpoint(run.checkpoints) : undefined;
+  if (resume && !checkpoint) stderr.write(`no checkpoint in ${run.checkpoints}: starting from the beginning\n`);
+  const pace = { intervalSteps: values['logger.logging_steps'], intervalMs: 1000 * values['logger.console_interval'] };
+  const live = consoleTracker({ stream: stdout, totalSteps: steps, fields: fieldsOf(report), ...pace });
+  const files = await jsonlTracker({
+    dir: run.dir,
+    ...(values['logger.episodes_enable'] ? { serialize: serializeEpisode } : {}),
+    ...(checkpoint ? { resumeAfter: checkpointStep(checkpoint) } : {}),
+  });
+
+  let policy: PolicyEngine | undefined;
+  const options: TrainOptions = {
+    ...settings,
+    ...agentRun(values),
+    policy: async () => {
+      policy = await open(values, cwd);
+      return policy;
+    },
+    tasks,
+    agent,
+    steps,
+    evaluation: evaluation || undefined,
+    output: run.model,
+    checkpoints: {
+      directory: run.checkpoints,
+      every: values['ckpt.save_steps'],
+      keep: values['ckpt.max_num'],
+      resume,
+    },
+    trackers: [live, files],
+    stop: interrupt.signal,
+    log: message => live.text?.(message),
+  };
+  let last: TrainStep | undefined;
+  for await (const step of train(options)) {
+    if (step.evaluation) live.text?.(describeEvaluation(step.index, report, step.evaluation.metrics));
+    last = step;
+  }
+  if (interrupt.signal.aborted) {
+    stdout.write(`${howToContinue(run, latestCheckpoint(run.checkpoints), 'rl')}\n`);
+    return;
+  }
+  const seconds = (performance.now() - began) / 1000;
+  const decode = (tokens: Int32Array) => policy!.renderer.decode(tokens, { special: true });
+  const before = firstEvaluation(run);
+  const parts = { before, last, report, run, seconds, seed: values['train.seed'], decode };
+  stdout.write(`${finalReport(parts, stdout.isTTY ?? false)}\n`);
+}
+
+/** What the flags say about learning. */
+function settingsOf(values: RlValues) {
+  return {
+    algorithm: algorithmOf(values),
+    groupSize: values['rollout.n_samples_per_prompt'],
+    groupsPerStep: values['rollout.batch_size'],
+    maxFailureRate: values['rollout.max_failure_rate'],
+    optimizer: {
+      learningRate: values['actor.adam.lr'],
+      schedule: values['actor.lr_scheduler'],
+      warmupRatio: values['actor.lr_warmup_ratio'],
+      minLrRatio: values['actor.min_lr_ratio'],
+      batchSize: values['train.batch_size'],
+      epochs: values['train.max_epochs'],
+    },
+  };
+}
+
+function algorithmOf(values: RlValues): Algorithm {
+  try {
+    const algorithm = algorithmFromOptions(values, { maxNewTokens: values['rollout.max_new_tokens'] });
+    checkGroupSize(algorithm, values['rollout.n_samples_per_prompt']);
+    return algorithm;
+  } catch (error) {
+    throw new ConfigError([messageOf(error)], { cause: error });
+  }
+}
+
+function evaluationOf(values: RlValues) {
+  return {
+    every: values['eval.steps'],
+    samples: values['eval.n_samples_per_prompt'],
+    temperature: values['eval.temperature'],
+    passScore: values['eval.pass_score'],
+    maxFailureRate: values['rollout.max_failure_rate'],
+  };
+}
+
+/** So many passes over the tasks, and no more than train.max_steps. */
+function stepsOf(values: RlValues, tasks: number): number {
+  const passes = Math.max(1, Math.floor((values['train.num_episodes'] * tasks) / values['rollout.batch_size']));
+  return Math.min(passes, values['train.max_steps'] ?? passes);
+}
+
+function fieldsOf(report: readonly Reported[]): ConsoleField[] {
+  return [
+    { metric: 'rollout/reward_mean', label: 'reward' },
+    ...report.map(({ label, metric }) => ({ metric: `rollout/${metric}`, label, format: 'percent' as const })),
+    { metric: 'timing/tokens_per_second', label: 'tokens/s', format: 'rate' },
+  ];
+}

@@ -1,0 +1,160 @@
+import { resolve } from 'node:path';
+import type { Values } from '../config/option.ts';
+import { sftOptions } from '../config/sft.ts';
+import type { PolicyEngine } from '../engines/contracts.ts';
+import { readRows } from '../rollout/tasks.ts';
+import { consoleTracker } from '../tracking/console.ts';
+import { jsonlTracker } from '../tracking/jsonl.ts';
+import { fanOut } from '../tracking/tracker.ts';
+import { checkpointStep, latestCheckpoint } from '../training/checkpoint.ts';
+import { exampleSequences, rowToExample } from '../training/conversations.ts';
+import { type Demonstration, type SftStep, sft, sftSteps } from '../training/sft.ts';
+import { type CommandContext, defineCommand } from './command.ts';
+import { reportingRows } from './datasets.ts';
+import { howToContinue } from './rl-report.ts';
+import { openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
+import { resultLine } from './summary.ts';
+
+type SftContext = CommandContext<typeof sftOptions>;
+
+export const command = defineCommand({
+  name: 'sft',
+  options: sftOptions,
+  details: `Writes a run directory with config.yaml, metrics.jsonl, checkpoints and the final model. A model directory without
+weights is started from scratch, with weights drawn by train.seed.`,
+  run: context => fineTune(context, openPolicy),
+});
+
+async function openPolicy(values: Values<typeof sftOptions>, cwd: string): Promise<PolicyEngine> {
+  const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
+  return onnxPolicy({
+    ...engineFromOptions(values),
+    model: resolve(cwd, values['model.model_name_or_path']),
+    initSeed: values['train.seed'],
+    adam: { betas: values['adam.betas'], eps: values['adam.eps'], weightDecay: values['adam.weight_decay'] },
+    maxNorm: values.max_norm,
+  });
+}
+
+/** The command; `open` makes the engine. */
+export async function fineTune(
+  context: SftContext,
+  open: (values: Values<typeof sftOptions>, cwd: string) => Promise<PolicyEngine>,
+): Promise<undefined> {
+  const { values, cwd, configFile } = context;
+  const began = performance.now();
+  const run = runDirectory(values, { command: 'sft', configFile, cwd });
+  const policy = await open(values, cwd);
+  try {
+    const examples = demonstrations(values['data.dataset'], values['data.max_samples'], policy, context);
+    const heldOutPath = values['eval.dataset'];
+    const heldOut = heldOutPath ? demonstrations(heldOutPath, values['eval.max_samples'], policy, context) : undefined;
+    await openRunDirectory(run, sftOptions, values, { resume: values['ckpt.load_enable'] });
+    await learn({ examples, heldOut }, policy, run, context, began);
+  } finally {
+    await policy.close();
+  }
+}
+
+/** The rows of a dataset as sequences. A row that does not fit the model's window is malformed. */
+function demonstrations(
+  path: string,
+  limit: number | undefined,
+  { renderer, learner }: PolicyEngine,
+  { values, cwd, stderr }: SftContext,
+): Demonstration[] {
+  const columns = {
+    inputKey: values['data.input_key'],
+    outputKey: values['data.output_key'],
+    inputTemplate: values['data.input_template'],
+    applyChatTemplate: values['data.apply_chat_template'],
+  };
+  const read = (row: unknown): Demonstration => {
+    const sequences = exampleSequences(rowToExample(row, columns), renderer);
+    const length = Math.max(...sequences.map(({ tokens }) => tokens.length));
+    if (length <= learner.contextLength) return sequences;
+    throw new Error(`the example has ${length} tokens and the model sees ${learner.contextLength}; shorten it`);
+  };
+  return reportingRows(path, values['data.on_malformed'], stderr, onMalformed =>
+    readRows(resolve(cwd, path), read, onMalformed).slice(0, limit),
+  );
+}
+
+async function learn(
+  data: { readonly examples: readonly Demonstration[]; readonly heldOut: readonly Demonstration[] | undefined },
+  { learner }: PolicyEngine,
+  run: RunDirectory,
+  { values, stdout, stderr, interrupt }: SftContext,
+  began: number,
+): Promise<void> {
+  const { 'train.batch_size': batchSize, 'train.seed': seed, 'ckpt.load_enable': resume } = values;
+  const passes = sftSteps(data.examples.length, batchSize, values['train.max_epochs']);
+  const steps = Math.min(passes, values['train.max_steps'] ?? passes);
+  const checkpoint = resume ? latestCheckpoint(run.checkpoints) : undefined;
+  const trackers = fanOut(
+    [
+      consoleTracker({
+        stream: stdout,
+        totalSteps: steps,
+        fields: [
+          { metric: 'train/gpt_loss', label: 'loss' },
+          { metric: 'eval/gpt_loss', label: 'held-out loss' },
+          { metric: 'timing/tokens_per_second', label: 'tokens/s', format: 'rate' },
+        ],
+        intervalSteps: values['logger.logging_steps'],
+        intervalMs: 1000 * values['logger.console_interval'],
+      }),
+      await jsonlTracker({ dir: run.dir, ...(checkpoint ? { resumeAfter: checkpointStep(checkpoint) } : {}) }),
+    ],
+    ({ tracker, error, count }) => {
+      if (count === 1) stderr.write(`tracker ${tracker} failed, and the run goes on without it: ${String(error)}\n`);
+    },
+  );
+  let [first, last]: (SftStep | undefined)[] = [];
+  try {
+    const job = sft({
+      learner,
+      ...data,
+      evaluateEvery: values['eval.steps'],
+      steps,
+      batchSize,
+      seed,
+      optimizer: {
+        learningRate: values['adam.lr'],
+        schedule: values.lr_scheduler,
+        warmupRatio: values.lr_warmup_ratio,
+        minLrRatio: values.min_lr_ratio,
+      },
+      checkpoints: {
+        directory: run.checkpoints,
+        every: values['ckpt.save_steps'],
+        keep: values['ckpt.max_num'],
+        resume,
+      },
+      record: ({ index, metrics }) => trackers.log({ step: index, metrics }),
+      stop: interrupt.signal,
+    });
+    for await (const step of job) {
+      first ??= step;
+      last = step;
+    }
+  } finally {
+    await trackers.close();
+  }
+  if (interrupt.signal.aborted) {
+    stdout.write(`${howToContinue(run, latestCheckpoint(run.checkpoints), 'sft')}\n`);
+    return;
+  }
+  await learner.export(run.model);
+  if (first === undefined || last === undefined) {
+    stdout.write(`nothing left to do: the run in ${run.shown} has made all its steps\n`);
+    return;
+  }
+  const name = data.heldOut ? 'eval/gpt_loss' : 'train/gpt_loss';
+  const loss = {
+    label: data.heldOut ? 'held-out loss' : 'loss',
+    values: [first, last].map(step => step.metrics[name]!),
+  };
+  const seconds = (performance.now() - began) / 1000;
+  stdout.write(`model: ${run.model}\n${resultLine([loss], { seconds, seed })}\n`);
+}

@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { agentOptions } from '../agents/options.ts';
+import { engineOptions, modelOptions } from '../engines/onnx/options.ts';
+import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
+import { trackingOptions } from '../tracking/options.ts';
+import { evalOptions, evalSamplingOptions, rlTrainOptions, trainOptions } from '../training/options.ts';
+import { compose, pick } from './compose.ts';
+import { options } from './option.ts';
+
+/** Every option of `tokenloop eval`. */
+export const evaluationOptions = compose(
+  pick(modelOptions, 'model.model_name_or_path'),
+  options({ 'eval.dataset': { schema: z.string().min(1), help: evalOptions['eval.dataset'].help } }),
+  pick(evalOptions, 'eval.max_samples'),
+  evalSamplingOptions,
+  pick(
+    dataOptions,
+    'data.input_key',
+    'data.label_key',
+    'data.input_template',
+    'data.apply_chat_template',
+    'data.on_malformed',
+  ),
+  agentChoiceOptions,
+  agentOptions,
+  pick(rolloutOptions, 'rollout.max_new_tokens', 'rollout.top_p', 'rollout.top_k', 'rollout.max_failure_rate'),
+  pick(trainOptions, 'train.seed'),
+  pick(rlTrainOptions, 'train.full_determinism_enable'),
+  engineOptions,
+  pick(trackingOptions, 'run.dir', 'logger.episodes_enable'),
+);

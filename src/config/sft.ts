@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import { engineOptions, modelOptions } from '../engines/onnx/options.ts';
+import { dataOptions } from '../rollout/options.ts';
+import { trackingOptions } from '../tracking/options.ts';
+import { scheduleOptions } from '../training/optimizer-options.ts';
+import { checkpointOptions, evalOptions, sftTrainOptions, trainOptions } from '../training/options.ts';
+import { compose, pick } from './compose.ts';
+import { options } from './option.ts';
+
+/** Every option of `tokenloop sft`. */
+export const sftOptions = compose(
+  modelOptions,
+  options({
+    'data.dataset': {
+      schema: z.string().min(1),
+      help: 'Demonstrations: a JSONL file, one object a line',
+      aliases: ['dataset'],
+    },
+    'data.output_key': {
+      schema: z.string().min(1).optional(),
+      help: 'Column of the response; without it data.input_key holds whole conversations, of which every answer is learned',
+      aliases: ['output_key'],
+    },
+  }),
+  pick(
+    dataOptions,
+    'data.input_key',
+    'data.input_template',
+    'data.apply_chat_template',
+    'data.on_malformed',
+    'data.max_samples',
+  ),
+  trainOptions,
+  sftTrainOptions,
+  scheduleOptions,
+  evalOptions,
+  checkpointOptions,
+  engineOptions,
+  pick(trackingOptions, 'run.dir', 'logger.logging_steps', 'logger.console_interval'),
+);

@@ -1,0 +1,29 @@
+export type { EpisodeLimits, Executor, ExecutorContext, Policy } from './agents/contracts.ts';
+export { multiTurn } from './agents/multi-turn.ts';
+export { singleTurn } from './agents/single-turn.ts';
+export type { Algorithm } from './algorithms/algorithm.ts';
+export {
+  cispo,
+  drGrpo,
+  grpo,
+  gspo,
+  type RecipeOptions,
+  reinforceBaseline,
+  reinforcePlusPlus,
+  rloo,
+} from './algorithms/recipes.ts';
+export type { Generation, Learner, PolicyEngine, Sampler, SamplingParams } from './engines/contracts.ts';
+export type { Environment, EnvironmentContext, EnvironmentFactory, Reset, StepResult } from './envs/contracts.ts';
+export { type Episode, episodeReward } from './episode/episode.ts';
+export { readEpisodes } from './episode/read.ts';
+export type { Message, Task } from './episode/task.ts';
+export { type Trajectory, toTrajectories } from './episode/trajectory.ts';
+export { perSample, type RewardFunction, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
+export { readJsonl, type TaskInput } from './rollout/tasks.ts';
+export { jsonlTracker } from './tracking/jsonl.ts';
+export type { Tracker } from './tracking/tracker.ts';
+export { type AgentOptions, evaluatePolicy, type TrainOptions, train } from './train.ts';
+export { exampleSequences } from './training/conversations.ts';
+export type { Evaluation, EvaluationPlan } from './training/evaluate.ts';
+export type { TrainStep } from './training/loop.ts';
+export { type SftOptions, type SftStep, sft, sftSteps } from './training/sft.ts';

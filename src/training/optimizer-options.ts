@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import { options } from '../config/option.ts';
+import { SCHEDULES } from './schedule.ts';
+
+const scheduler = {
+  schema: z.enum(SCHEDULES).default('cosine_with_min_lr'),
+  help: 'How the learning rate changes after the warm-up',
+};
+const warmupRatio = {
+  schema: z.number().min(0).max(1).default(0.03),
+  help: 'Share of the updates over which the learning rate rises from 0',
+};
+const minLrRatio = {
+  schema: z.number().min(0).max(1).default(0.1),
+  help: 'Where cosine_with_min_lr ends, as a share of the highest learning rate',
+};
+
+/** The policy's learning rate in reinforcement learning. */
+export const actorScheduleOptions = options({
+  'actor.adam.lr': {
+    schema: z.number().positive().default(1e-6),
+    help: 'Highest learning rate; 1e-6 suits pretrained models, tiny ones take 1e-4 to 1e-3',
+    aliases: ['actor_learning_rate'],
+  },
+  'actor.lr_scheduler': scheduler,
+  'actor.lr_warmup_ratio': warmupRatio,
+  'actor.min_lr_ratio': minLrRatio,
+});
+
+/** The learning rate of supervised jobs. */
+export const scheduleOptions = options({
+  'adam.lr': {
+    schema: z.number().positive().default(5e-6),
+    help: 'Highest learning rate; 5e-6 suits pretrained models, tiny ones take 1e-3 to 3e-3',
+    aliases: ['learning_rate'],
+  },
+  lr_scheduler: scheduler,
+  lr_warmup_ratio: warmupRatio,
+  min_lr_ratio: minLrRatio,
+});
