@@ -1,4 +1,3 @@
-import type { Loss } from '../../algorithms/ops.ts';
 import { gradients } from '../../nn/derivative.ts';
 import { input, type Node } from '../../nn/graph.ts';
 import { MASKED } from '../../nn/models/attention.ts';
@@ -229,7 +228,8 @@ function gather(parts: readonly Float32Array[], indices: readonly number[], leng
   return joined;
 }
 
-function checkLossInputs(batch: LossBatch, program: Pick<Loss, 'key' | 'inputs'>): void {
+function checkLossInputs(batch: LossBatch, program: Pick<LossProgram, 'key' | 'inputs' | 'values'>): void {
+  if (program.values) throw new Error(`the loss ${program.key} reads a value head, and the model has none`);
   for (const name of program.inputs) {
     const parts = batch.inputs[name];
     if (parts === undefined) {

@@ -6,7 +6,7 @@ import type { Loss, Ops } from '../../algorithms/ops.ts';
  */
 
 type Instruction =
-  | { readonly op: 'logprobs' | 'entropy' }
+  | { readonly op: 'logprobs' | 'entropy' | 'values' }
   | { readonly op: 'input'; readonly name: string }
   | { readonly op: 'constant'; readonly value: number }
   | { readonly op: 'clamp'; readonly args: readonly [number]; readonly low: number; readonly high: number }
@@ -16,6 +16,7 @@ export interface LossProgram {
   readonly key: string;
   readonly inputs: readonly string[];
   readonly entropy: boolean;
+  readonly values: boolean;
   readonly instructions: readonly Instruction[];
   readonly loss: number;
   readonly metrics: Readonly<Record<string, number>>;
@@ -55,9 +56,14 @@ export function record(loss: Loss): LossProgram {
   };
   const logprobs = push({ op: 'logprobs' });
   const inputs = Object.fromEntries(loss.inputs.map(name => [name, push({ op: 'input', name })]));
-  const context = { logprobs, inputs, ...(loss.entropy ? { entropy: push({ op: 'entropy' }) } : {}) };
-  const built = loss.build(ops, context);
-  return { key: loss.key, inputs: loss.inputs, entropy: loss.entropy, instructions, ...built };
+  const { key, inputs: names, entropy, values = false } = loss;
+  const context = {
+    logprobs,
+    inputs,
+    ...(entropy && { entropy: push({ op: 'entropy' }) }),
+    ...(values && { values: push({ op: 'values' }) }),
+  };
+  return { key, inputs: names, entropy, values, instructions, ...loss.build(ops, context) };
 }
 
 export interface Replayed<T> {
@@ -65,12 +71,16 @@ export interface Replayed<T> {
   readonly metrics: Readonly<Record<string, T>>;
 }
 
+/** What a recorded loss is run on: values that the program does not read need not be there. */
+export interface ReplayContext<T> {
+  readonly logprobs: T;
+  readonly entropy?: T;
+  readonly values?: T;
+  readonly input: (name: string) => T;
+}
+
 /** Runs a recorded loss over `ops`; instructions that nothing reads are left out by whoever evaluates the result. */
-export function replay<T>(
-  program: LossProgram,
-  ops: Ops<T>,
-  context: { readonly logprobs: T; readonly entropy: T; readonly input: (name: string) => T },
-): Replayed<T> {
+export function replay<T>(program: LossProgram, ops: Ops<T>, context: ReplayContext<T>): Replayed<T> {
   const values: T[] = [];
   for (const instruction of program.instructions) {
     values.push(evaluate(instruction, values));
@@ -83,7 +93,12 @@ export function replay<T>(
       case 'logprobs':
         return context.logprobs;
       case 'entropy':
-        return context.entropy;
+      case 'values': {
+        const value = context[instruction.op];
+        if (value === undefined)
+          throw new Error(`the loss ${program.key} reads '${instruction.op}', which is not here`);
+        return value;
+      }
       case 'input':
         return context.input(instruction.name);
       case 'constant':

@@ -69,6 +69,8 @@ function head(config: DecoderConfig, weights: Weights, rows: Node): Node {
 }
 
 export interface TrainingGraph {
+  /** [P, V] before temperature. */
+  readonly logits: Node;
   /** [P] log-probability of each predicted token, after temperature. */
   readonly logprobs: Node;
   /** [P] entropy in nats, after temperature. */
@@ -98,6 +100,7 @@ export function trainingForm(config: DecoderConfig, weights: Weights): TrainingG
   const logits = head(config, weights, gatherRows(hidden, input('places', ['P'], 'int64')));
   const logp = logSoftmax(mul(logits, input('inverse_temperature', [])));
   return {
+    logits,
     logprobs: takeLast(logp, input('targets', ['P'], 'int64')),
     entropy: neg(reduceSum(mul(exp(logp), logp), [1])),
   };

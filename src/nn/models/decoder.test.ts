@@ -1,0 +1,199 @@
+import { describe, expect, it } from 'vitest';
+import { GOLDEN_MODELS, type Golden, golden } from '../../../tests/support/goldens.ts';
+import { tokenMean } from '../../algorithms/aggregate.ts';
+import { likelihoodLoss } from '../../algorithms/losses/likelihood.ts';
+import { policyLoss } from '../../algorithms/losses/policy.ts';
+import { ppoObjective } from '../../algorithms/losses/ppo.ts';
+import type { Loss } from '../../algorithms/ops.ts';
+import type { LearnerBatch, LearnerSequence } from '../../engines/contracts.ts';
+import { causalMask, packBatch } from '../../engines/onnx/batch.ts';
+import { KeyValueCache } from '../../engines/onnx/cache.ts';
+import { OnnxLearnerCore } from '../../engines/onnx/learner.ts';
+import { record } from '../../engines/onnx/loss-program.ts';
+import { Model } from '../../engines/onnx/model.ts';
+import { Session } from '../../engines/onnx/session.ts';
+import { emit } from '../onnx.ts';
+import { MASKED } from './attention.ts';
+import { decodeForm, prefillForm, trainingForm, weightInputs } from './decoder.ts';
+
+/** Absolute, on logits and log-probabilities: the bar against Transformers. */
+const LOGIT_TOLERANCE = 1e-4;
+/** On gradients, of the largest element of the checkpoint tensor. */
+const GRADIENT_TOLERANCE = 1e-4;
+
+function sequence(tokens: readonly number[], predict: readonly number[]): LearnerSequence {
+  return { tokens: Int32Array.from(tokens), predict: Uint8Array.from(predict) };
+}
+
+/** Every token but the first is predicted. */
+function languageModelling({ sequences }: Golden): LearnerBatch {
+  return {
+    temperature: 1,
+    sequences: sequences.map(tokens =>
+      sequence(
+        tokens,
+        tokens.map((_, t) => (t > 0 ? 1 : 0)),
+      ),
+    ),
+  };
+}
+
+function policyTokens({ sequences, predict, temperature }: Golden): LearnerBatch {
+  return { temperature, sequences: sequences.map((tokens, i) => sequence(tokens, predict[i]!)) };
+}
+
+function furthest(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
+  expect(actual.length).toBe(expected.length);
+  return Array.from(actual).reduce((most, value, i) => Math.max(most, Math.abs(value - expected[i]!)), 0);
+}
+
+const largest = (values: Float32Array) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+
+function learnerOf(golden: Golden, maxTokens: number): { model: Model; learner: OnnxLearnerCore } {
+  const model = new Model(golden.directory);
+  const adam = { betas: [0.9, 0.95] as const, eps: 1e-8, weightDecay: 0, maxNorm: 1 };
+  return { model, learner: new OnnxLearnerCore(model, { threads: 2, maxTokens, ...adam }) };
+}
+
+describe.each(GOLDEN_MODELS)('%s', name => {
+  const data = golden(name);
+  const tensor = (key: string) => data.tensors.get(key)!;
+  const tensors = (prefix: string) => data.sequences.map((_, i) => tensor(`${prefix}.${i}`));
+
+  it("has Transformers' logits, of sequences packed together", async () => {
+    const model = new Model(data.directory);
+    const { logits } = trainingForm(model.config, weightInputs(model.layout));
+    const session = await Session.create(emit({ logits }), { threads: 2 });
+    // The last token is only ever predicted: one more lets the logits after it be seen.
+    const batch = data.sequences.map(tokens => sequence([...tokens, 0], [0, ...tokens.map(() => 1)]));
+    const packed = packBatch(batch);
+    const { T } = packed.symbols;
+    const { cos, sin } = model.rotary(T);
+    const used = T * (model.config.headDim / 2);
+    const outputs = await session.run(
+      {
+        ...model.views(model.weights),
+        ...packed.feeds,
+        cos: cos.subarray(0, used),
+        sin: sin.subarray(0, used),
+        mask: causalMask(T, MASKED),
+      },
+      packed.symbols,
+    );
+    await session.release();
+    const expected = tensors('logits').flatMap(values => [...values]);
+    expect(furthest(outputs.logits as Float32Array, expected)).toBeLessThan(LOGIT_TOLERANCE);
+  });
+
+  it("has Transformers' log-probabilities when decoding over a cache", async () => {
+    const model = new Model(data.directory);
+    const { config, layout } = model;
+    const prefill = await Session.create(emit(prefillForm(config, weightInputs(layout))), { threads: 2 });
+    const decode = await Session.create(emit(decodeForm(config, weightInputs(layout))), { threads: 2 });
+    const half = config.headDim / 2;
+    const names = Array.from({ length: config.layers }, (_, i) => [`key.${i}`, `value.${i}`]).flat();
+    const tokens = data.sequences.at(-1)!;
+    const expected = tensor(`logits.${data.sequences.length - 1}`);
+    // A prompt in chunks of 1, 5 and 4 tokens, then one token at a time.
+    const chunks = [1, 5, 4, ...tokens.slice(10).map(() => 1)];
+    const cache = new KeyValueCache(config);
+    cache.addRow();
+    let worst = 0;
+    let position = 0;
+    for (const [step, C] of chunks.entries()) {
+      const form = step < 3 ? prefill : decode;
+      const { cos, sin } = model.rotary(config.maxPositions);
+      const mask = new Float32Array(cache.length).fill(MASKED, position);
+      const feeds: Record<string, Float32Array | BigInt64Array> = {
+        ...model.views(model.weights),
+        tokens: BigInt64Array.from(tokens.slice(position, position + C), BigInt),
+        cos: cos.subarray(position * half, (position + C) * half),
+        sin: sin.subarray(position * half, (position + C) * half),
+        past_mask: mask,
+        chunk_mask: causalMask(C, MASKED),
+        inverse_temperature: Float32Array.of(1),
+        greedy: Float32Array.of(1),
+        uniform: Float32Array.of(0),
+      };
+      for (let layer = 0; layer < config.layers; layer++) {
+        feeds[`past_key.${layer}`] = cache.view(layer, 'key', 0, 1);
+        feeds[`past_value.${layer}`] = cache.view(layer, 'value', 0, 1);
+      }
+      const outputs = await form.run(feeds, { B: 1, C, L: cache.length });
+      const parts = names.map(part => outputs[part] as Float32Array);
+      if (form === decode) {
+        const logits = expected.subarray(position * config.vocabSize, (position + 1) * config.vocabSize);
+        worst = Math.max(worst, furthest(outputs.logp as Float32Array, logSoftmax(logits)));
+        expect(Number(outputs.token![0])).toBe(logits.indexOf(Math.max(...logits)));
+      }
+      cache.append(0, parts, 0, C, C);
+      position += C;
+    }
+    await prefill.release();
+    await decode.release();
+    expect(worst).toBeLessThan(LOGIT_TOLERANCE);
+  });
+
+  // All sequences in one micro-batch, and nearly every sequence in its own.
+  it.each([4096, 20])("has PyTorch's log-probabilities and entropies (micro-batches of %d tokens)", async maxTokens => {
+    const { learner } = learnerOf(data, maxTokens);
+    const { logprobs, entropy } = await learner.forward(policyTokens(data));
+    await learner.close();
+    for (const [i, expected] of tensors('logprobs').entries()) {
+      expect(furthest(logprobs[i]!, expected)).toBeLessThan(LOGIT_TOLERANCE);
+      expect(furthest(entropy[i]!, tensor(`entropy.${i}`))).toBeLessThan(LOGIT_TOLERANCE);
+    }
+  });
+
+  describe.each([4096, 20])('in micro-batches of %d tokens', maxTokens => {
+    const gradientErrors = async (
+      kind: 'lm' | 'ppo',
+      loss: Loss,
+      batch: LearnerBatch,
+      inputs: Record<string, Float32Array[]>,
+    ) => {
+      const { model, learner } = learnerOf(data, maxTokens);
+      const result = await learner.forwardBackward({ ...batch, inputs }, record(loss));
+      const gradient = learner.gradient();
+      await learner.close();
+      // A mean of about a hundred float32 terms.
+      expect(result.loss).toBeCloseTo(data[`${kind}_loss`], 5);
+      const errors: Record<string, number> = {};
+      for (const { name, parts, size, shape } of model.layout) {
+        let offset = 0;
+        for (const { tensor: part, rows } of parts) {
+          const count = (size / shape[0]!) * rows;
+          const expected = tensor(`${kind}.grad.${part}`);
+          errors[part] = furthest(gradient[name]!.subarray(offset, offset + count), expected) / largest(expected);
+          offset += count;
+        }
+        expect(offset).toBe(size);
+      }
+      expect(Object.keys(errors)).toHaveLength(
+        [...data.tensors.keys()].filter(k => k.startsWith(`${kind}.grad`)).length,
+      );
+      return Object.entries(errors).filter(([, error]) => !(error < GRADIENT_TOLERANCE));
+    };
+    const counts = (batch: LearnerBatch) =>
+      batch.sequences.map(({ predict }) => predict.reduce((sum, mark) => sum + mark, 0));
+
+    it("has PyTorch's gradient of the language-model loss for every tensor", async () => {
+      const batch = languageModelling(data);
+      expect(await gradientErrors('lm', likelihoodLoss(), batch, { weights: tokenMean(counts(batch)) })).toEqual([]);
+    });
+
+    it("has PyTorch's gradient of the PPO loss for every tensor", async () => {
+      const batch = policyTokens(data);
+      const weights = tokenMean(counts(batch));
+      const loss = policyLoss({ objective: ppoObjective({ clip: [data.clip, data.clip] }) });
+      const inputs = { weights, share: weights, advantages: tensors('advantages'), old: tensors('old_logprobs') };
+      expect(await gradientErrors('ppo', loss, batch, inputs)).toEqual([]);
+    });
+  });
+});
+
+function logSoftmax(logits: Float32Array): Float64Array {
+  const values = Float64Array.from(logits);
+  const total = Math.log(values.reduce((sum, value) => sum + Math.exp(value), 0));
+  return values.map(value => value - total);
+}

@@ -1,0 +1,37 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SafetensorsFile } from '../../src/nn/checkpoint/safetensors.ts';
+
+/** The decoder goldens of Transformers and PyTorch; tests/goldens/README.md says what they hold. */
+
+const root = fileURLToPath(new URL('../goldens/llama/', import.meta.url));
+
+export const GOLDEN_MODELS = readdirSync(root);
+
+/** Checkpoint directory of a golden model. */
+export function goldenModel(name: string): string {
+  return join(root, name);
+}
+
+export interface Golden {
+  readonly directory: string;
+  readonly sequences: readonly (readonly number[])[];
+  readonly predict: readonly (readonly number[])[];
+  readonly temperature: number;
+  readonly clip: number;
+  readonly lm_loss: number;
+  readonly ppo_loss: number;
+  readonly tensors: ReadonlyMap<string, Float32Array>;
+}
+
+export function golden(name: string): Golden {
+  const directory = goldenModel(name);
+  const file = new SafetensorsFile(join(directory, 'golden.safetensors'));
+  try {
+    const tensors = new Map([...file.tensors.keys()].map(tensor => [tensor, file.readTensor(tensor)]));
+    return { directory, tensors, ...JSON.parse(readFileSync(join(directory, 'golden.json'), 'utf8')) };
+  } finally {
+    file.close();
+  }
+}
