@@ -6,8 +6,6 @@ import type { Interrupt } from './signals.ts';
 /** What a command is given beside its options. Commands reach the outside world only through it. */
 export interface CommandContext<T extends Options> {
   readonly values: Values<T>;
-  /** Names that the config file or the command line set; the others have their defaults. */
-  readonly given: ReadonlySet<string>;
   /** Path given by `--config`. */
   readonly configFile?: string;
   readonly cwd: string;

@@ -62,11 +62,11 @@ async function runCommand(
     stdout.write(commandHelp(command, summary));
     return 0;
   }
-  const { values, given, notices, configFile } = resolve(command.options, { argv, cwd });
+  const { values, notices, configFile } = resolve(command.options, { argv, cwd });
   const interrupt = onInterrupt(signals, message => stderr.write(`\n${message}\n`));
   try {
     for (const notice of notices) stderr.write(`tokenloop: ${notice}\n`);
-    const context = { values, given, cwd, stdin, stdout, stderr, interrupt };
+    const context = { values, cwd, stdin, stdout, stderr, interrupt };
     const code = await command.run(configFile === undefined ? context : { ...context, configFile });
     return interrupt.signal.aborted ? INTERRUPTED : (code ?? 0);
   } catch (error) {

@@ -16,21 +16,21 @@ const declared = options({
 it('describes options for --help, grouped by first word', () => {
   expect(helpText(declared)).toBe(`actor
   --actor.eps_clip <number>
-      Clip of the ratio. (0.2)
+      Clip of the ratio. (default 0.2)
   --actor.betas <number> <number>
-      Decay [per step]. (0.9 0.95)
+      Decay [per step]. (default 0.9 0.95)
   --actor.offload
-      Offload. (off)
+      Offload. (default off)
 
 algo
   --algo.estimator k1|k2
-      Estimator. (k1)
+      Estimator. (default k1)
 
 data
   --data.files <text> ...
       Files. (required)
   --data.limit <integer>
-      Limit. (none)`);
+      Limit.`);
 });
 
 it('wraps long help', () => {

@@ -20,7 +20,7 @@ export function helpText(options: Options, { width = 100 }: { readonly width?: n
   for (const [word, entries] of groups(options)) {
     const lines = entries.flatMap(([name, option]) => [
       `  ${`--${name} ${placeholder(jsonSchemaOf(option))}`.trimEnd()}`,
-      ...wrap(`${sentence(option)} (${defaultText(option)})`, width - indent).map(line => ' '.repeat(indent) + line),
+      ...wrap(`${sentence(option)}${defaultNote(option)}`, width - indent).map(line => ' '.repeat(indent) + line),
     ]);
     sections.push([word, ...lines].join('\n'));
   }
@@ -71,11 +71,17 @@ function sentence({ help, unit }: Option): string {
   return `${help.replace(/\.$/, '')}${unit ? ` [${unit}]` : ''}.`;
 }
 
+function defaultNote(option: Option): string {
+  const text = defaultText(option);
+  return text === 'none' ? '' : text === 'required' ? ' (required)' : ` (default ${text})`;
+}
+
 function defaultText(option: Option): string {
   const { required, value } = defaultOf(option);
   if (required) return 'required';
   if (value === undefined || value === null) return 'none';
   if (typeof value === 'boolean') return value ? 'on' : 'off';
+  if (typeof value === 'number') return value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : String(value);
   if (Array.isArray(value)) return value.length > 0 ? value.join(' ') : 'none';
   return typeof value === 'object' ? JSON.stringify(value) : value === '' ? 'empty' : String(value);
 }

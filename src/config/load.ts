@@ -4,7 +4,7 @@ import { ConfigError } from './error.ts';
 import { readConfigFile } from './file.ts';
 import { lookup } from './lookup.ts';
 import type { Option, Options, Values } from './option.ts';
-import { expected, fromWords, jsonSchemaOf } from './schema.ts';
+import { expected, fromWords, jsonSchemaOf, parseGiven } from './schema.ts';
 
 export interface Resolved<T extends Options> {
   readonly values: Values<T>;
@@ -12,8 +12,6 @@ export interface Resolved<T extends Options> {
   readonly notices: readonly string[];
   /** Path of the file given by `--config`, as given. */
   readonly configFile?: string;
-  /** Names that the file or the command line set; the others have their defaults. */
-  readonly given: ReadonlySet<string>;
 }
 
 /**
@@ -48,7 +46,7 @@ export function resolve<T extends Options>(
   const values: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(options)) {
     const assignment = assigned.get(name);
-    const parsed = option.schema.safeParse(assignment?.raw);
+    const parsed = assignment ? parseGiven(option, assignment.raw) : option.schema.safeParse(undefined);
     values[name] = parsed.data;
     if (parsed.success) continue;
     const wanted = whatIsWanted(option, parsed.error);
@@ -63,7 +61,6 @@ export function resolve<T extends Options>(
   return {
     values: values as Values<T>,
     notices,
-    given: new Set(assigned.keys()),
     ...(configFile === undefined ? {} : { configFile }),
   };
 }

@@ -47,6 +47,14 @@ export function defaultOf(option: Option): { readonly required: boolean; readonl
   return { required: !parsed.success, value: parsed.data };
 }
 
+/** Checks a value that was given. null takes the value of an optional option away, also where null itself is no value. */
+export function parseGiven(option: Option, given: unknown) {
+  const parsed = option.schema.safeParse(given);
+  if (parsed.success || given !== null) return parsed;
+  const absent = option.schema.safeParse(undefined);
+  return absent.success && absent.data === undefined ? absent : parsed;
+}
+
 /** What the schema accepts, as the end of the sentence "expected …". */
 export function expected(schema: JsonSchema): string {
   if (schema.enum) return `one of ${schema.enum.join(', ')}`;
@@ -131,7 +139,7 @@ export function fromWords(option: Option, words: readonly string[]): unknown {
     ...(text === 'none' ? [null] : []),
     ...(text.startsWith('{') ? [mapping(text)] : []),
   ];
-  const accepted = readings.find(reading => option.schema.safeParse(reading).success);
+  const accepted = readings.find(reading => parseGiven(option, reading).success);
   return accepted !== undefined ? accepted : readings[0];
 }
 

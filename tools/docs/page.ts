@@ -6,7 +6,7 @@ const HEAD = `# Options
 Every option of every command. An option can stand in the YAML file given by \`--config\` (nested or dotted), on the
 command line as \`--name value\`, \`--name=value\` or \`name=value\`, a switch as \`--name\` or \`--no-name\`, a list as
 \`--name a b\` or \`--name a,b\`. The command line wins over the file, a later word over an earlier one. \`none\` takes
-the value of an option away. Older names are understood, with a notice.
+away the value of an option that is not text (in the file: \`null\`). Older names are understood, with a notice.
 
 This page is written by \`npm run docs\` from the declarations in the sources.
 `;
