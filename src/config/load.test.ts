@@ -66,7 +66,6 @@ describe('resolve', () => {
       'train.async_enable': false,
       'train.seed': 42,
       'run.dir': undefined,
-      'eval.steps': { schema: z.number().int().optional(), help: 'Interval' },
       'eval.report': {},
     });
   });
