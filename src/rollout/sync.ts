@@ -45,8 +45,11 @@ export class SyncPipeline implements Pipeline {
   }
 
   async #collect(): Promise<RolloutBatch> {
-    const { order, context, groups: count, samples, minimumGroup, maxFailureRate } = this.#options;
+    const { sampler, order, context, groups: count, samples, minimumGroup, maxFailureRate } = this.#options;
     const began = performance.now();
+    // Caches filled by an evaluation change the last bits of what comes after it, and a resumed run has none.
+    await sampler.sleep();
+    await sampler.wake();
     const specs = Array.from({ length: count }, () => {
       const { task, group } = order.nextTask();
       return { task, group, samples, environmentSeed: seedOf(context.seed, 'environment', group) };
