@@ -27,7 +27,10 @@ export function valueLoss(options: { readonly clip?: number | undefined } = {}):
       let clipped = zero;
       if (clip !== undefined) {
         const old = ops.where(counted, input('old_values'), zero);
-        const bounded = ops.add(old, ops.clamp(ops.sub(values, old), -clip, clip));
+        const moved = ops.sub(values, old);
+        const outside = ops.less(ops.constant(clip), ops.abs(moved));
+        // Inside the bound it is V itself: V_old + (V − V_old) would differ by rounding and be counted as clipped.
+        const bounded = ops.where(outside, ops.add(old, ops.clamp(moved, -clip, clip)), values);
         const boundedError = square(ops.sub(bounded, returns));
         clipped = ops.sum(ops.mul(input('share'), ops.less(error, boundedError)));
         error = ops.max(error, boundedError);
