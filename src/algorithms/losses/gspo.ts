@@ -18,7 +18,8 @@ export function gspoObjective(options: { readonly clip: readonly [low: number, h
     key: `gspo(${low},${high})`,
     build<T>(ops: Ops<T>, { logRatio, advantages, active }: PolicyTokens<T>) {
       const tokens = ops.max(ops.sequenceSum(active), ops.constant(1));
-      const mean = ops.stopGradient(ops.div(ops.sequenceSum(logRatio), tokens));
+      const total = ops.sequenceSum(ops.where(active, logRatio, ops.constant(0)));
+      const mean = ops.stopGradient(ops.div(total, tokens));
       const perToken = ops.add(mean, ops.sub(logRatio, ops.stopGradient(logRatio)));
       const { surrogate, clipped } = clippedSurrogate(ops, perToken, advantages, [low, high]);
       return { loss: ops.neg(surrogate), metrics: { ppo_clip_ratio: clipped, ppo_kl: ops.neg(logRatio) } };

@@ -8,18 +8,18 @@ import type { Loss, LossContext, Ops } from '../ops.ts';
 export interface PolicyObjective {
   /** Names the objective and all of its options. */
   readonly key: string;
-  /** Per-token cost, and per-token metrics whose token means are reported. */
+  /** Per-token cost, and per-token metrics whose means over all tokens of weight are reported. */
   build<T>(ops: Ops<T>, tokens: PolicyTokens<T>): { readonly loss: T; readonly metrics: Readonly<Record<string, T>> };
 }
 
-/** What an objective sees: one element per policy token, harmless values where a token does not count. */
+/** What an objective sees: one element per policy token, zero where a token has no weight. */
 export interface PolicyTokens<T> {
-  /** log π; 0 where not active. */
+  /** log π */
   readonly logprobs: T;
-  /** log π − log π_old; 0 where not active. */
+  /** log π − log π_old */
   readonly logRatio: T;
   readonly advantages: T;
-  /** 1 where the token counts. */
+  /** 1 where the token has a weight and no correction drops it. */
   readonly active: T;
 }
 
@@ -93,13 +93,13 @@ export function policyLoss(options: PolicyLossOptions): Loss {
       const active = correction ? select(counted, ops.less(zero, input('correction'))) : counted;
       const mean = (values: T) => ops.sum(ops.mul(input('share'), values));
 
-      const drift = select(active, ops.sub(logprobs, input('old')));
+      const drift = select(counted, ops.sub(logprobs, input('old')));
       // log π_prox − log π_b; zero when the proximal policy was computed, for then it is 'old'.
       const proximal = loglinear && ops.mul(input('alpha'), ops.stopGradient(drift));
       const tokens: PolicyTokens<T> = {
-        logprobs: select(active, logprobs),
+        logprobs: select(counted, logprobs),
         logRatio: proximal ? ops.sub(drift, proximal) : drift,
-        advantages: select(active, input('advantages')),
+        advantages: select(counted, input('advantages')),
         active,
       };
       const { loss: perToken, metrics: objectiveMetrics } = objective.build(ops, tokens);
@@ -111,7 +111,7 @@ export function policyLoss(options: PolicyLossOptions): Loss {
       let loss = ops.sum(ops.mul(input('weights'), select(active, corrected)));
 
       const metrics: Record<string, T> = { policy_loss: loss };
-      for (const [name, values] of Object.entries(objectiveMetrics)) metrics[name] = mean(select(active, values));
+      for (const [name, values] of Object.entries(objectiveMetrics)) metrics[name] = mean(values);
       if (correction) metrics.correction_masked = mean(ops.sub(counted, active));
       if (kl !== undefined) {
         const delta = select(counted, ops.sub(logprobs, input('reference')));
