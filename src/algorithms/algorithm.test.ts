@@ -74,6 +74,30 @@ describe('an algorithm', () => {
     ]);
   });
 
+  it('can approximate the proximal policy by the versions of the tokens', () => {
+    const algorithm = grpo({ ratioAgainst: 'loglinear', clip: 0.2 });
+    expect(algorithm.needs.proximal).toBe(false);
+    const { advantages } = computeAdvantages(algorithm, { trajectories });
+    expect(() => lossInputs(algorithm, { trajectories, advantages })).toThrow('needs the version of the learner');
+    const aged = trajectories.map(trajectory => ({
+      ...trajectory,
+      versions: trajectory.versions.map(v => (v < 0 ? v : 2)),
+    }));
+    const fresh = lossInputs(algorithm, { trajectories: aged, advantages, version: 2 }).inputs.alpha!;
+    expect(fresh).toEqual([new Float32Array(3), new Float32Array(2)]);
+    const stale = lossInputs(algorithm, { trajectories: aged, advantages, version: 6 }).inputs.alpha!;
+    expect(stale[0]).toEqual(new Float32Array(3).fill(0.75));
+
+    // π is 0.4 nats above π_b: log π_prox is 0.3 above it, so ρ = e^0.1, and the behaviour weight is e^0.3.
+    const { loss, gradient } = evaluate(algorithm.loss, {
+      sequences: [1],
+      logprobs: [-1],
+      inputs: { advantages: [2], old: [-1.4], weights: [1], share: [1], alpha: [0.75] },
+    });
+    expect(loss).toBeCloseTo(-2 * Math.exp(0.4), 12);
+    expect(gradient.logprobs[0]).toBeCloseTo(-2 * Math.exp(0.4), 12);
+  });
+
   it('clips rewards before they are compared', () => {
     const { metrics } = computeAdvantages(rloo({ rewardClip: [-0.5, 0.5] }), { trajectories });
     expect(metrics.return).toBe(0.25);

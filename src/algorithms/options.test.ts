@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { chain } from '../../tests/support/trajectories.ts';
 import { type AlgorithmValues, algorithmFromOptions, algorithmOptions } from './options.ts';
 
 const schema = z.object(
@@ -55,6 +56,16 @@ describe('algorithmFromOptions', () => {
       length: 32,
     });
     expect(() => from({ 'algo.advantage.estimator': 'dr_grpo' })).toThrow('set actor.loss_length');
+  });
+
+  it('passes the options of gigpo to it and to nobody else', () => {
+    const options = { 'algo.gigpo.step_weight': 0.5, 'algo.gigpo.norm': 'mean_std', 'algo.gigpo.similarity': 0.9 };
+    const algorithm = from({ 'algo.advantage.estimator': 'gigpo', 'algo.advantage.gamma': 0.5, ...options });
+    const rows = [1, 0].map(reward => chain({ turns: [{ tokens: 1, reward, stateKey: 'A' }] }));
+    const { advantages } = algorithm.estimator.estimate({ trajectories: rows });
+    // (1 − 0.5) / √0.5 from the episodes, and half as much again from the state that both were in.
+    expect(advantages[0]![0]).toBeCloseTo(1.5 * Math.SQRT1_2, 5);
+    expect(() => from(options)).toThrow("algo.gigpo.* are for the estimator 'gigpo'");
   });
 
   it('refuses options that would have no effect', () => {
