@@ -76,18 +76,22 @@ export function tokenMean(counts: readonly number[]): Float32Array[] {
 /** [P] 1 / number of leaves that share the token; 0 where it is not kept. */
 function tokenShares(trajectory: Pick<Trajectory, 'sources' | 'shared'>, keep: Uint8Array | undefined): Float64Array {
   const { sources, shared } = trajectory;
-  const shares: number[] = [];
-  for (let t = 0; t < sources.length; t++) if (sources[t] === SOURCE.policy) shares.push(1 / shared[t]!);
-  if (keep !== undefined) {
-    if (keep.length !== shares.length) {
-      throw new Error(`a mask of ${keep.length} values was given for ${shares.length} policy tokens`);
-    }
-    for (let p = 0; p < keep.length; p++) if (keep[p] === 0) shares[p] = 0;
+  const shares = new Float64Array(sources.length);
+  let count = 0;
+  for (let t = 0; t < sources.length; t++) {
+    if (sources[t] !== SOURCE.policy) continue;
+    shares[count] = keep === undefined || keep[count] !== 0 ? 1 / shared[t]! : 0;
+    count++;
   }
-  return Float64Array.from(shares);
+  if (keep !== undefined && keep.length !== count) {
+    throw new Error(`a mask of ${keep.length} values was given for ${count} policy tokens`);
+  }
+  return shares.subarray(0, count);
 }
 
 function scaled(values: Float64Array, factor: number): Float32Array {
+  const result = new Float32Array(values.length);
   // Zero times an infinite factor (nothing is kept at all) must stay zero.
-  return Float32Array.from(values, value => (value === 0 ? 0 : value * factor));
+  for (let p = 0; p < values.length; p++) if (values[p] !== 0) result[p] = values[p]! * factor;
+  return result;
 }

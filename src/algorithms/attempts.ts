@@ -106,12 +106,13 @@ export function attemptsOf(trajectories: readonly Trajectory[], leaves: Leaves =
   const rows = new Array<Row>(trajectories.length);
   const add = (members: readonly number[], attemptTurns: readonly Turn[], weight: number) => {
     const { episode, task, group } = trajectories[members[0]!]!;
-    const starts = new Map(attemptTurns.map(turn => [turn.segment, turn.start]));
+    // A lone row is its own stream; merged rows find their turns by segment.
+    const placed = members.length > 1 ? new Map(attemptTurns.map(turn => [turn.segment, turn.start])) : undefined;
     for (const i of members) {
       rows[i] = {
         attempt: attempts.length,
         turns: turns[i]!,
-        starts: turns[i]!.map(turn => starts.get(turn.segment)!),
+        starts: turns[i]!.map(turn => placed?.get(turn.segment) ?? turn.start),
         length: turns[i]!.at(-1)?.end ?? 0,
       };
     }
