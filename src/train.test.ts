@@ -2,14 +2,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { abcPolicy } from '../tests/support/abc-policy.ts';
 import type { Executor } from './agents/contracts.ts';
 import { multiTurn } from './agents/multi-turn.ts';
 import { grpo, reinforceBaseline } from './algorithms/recipes.ts';
-import type { Learner, PolicyEngine, Sampler } from './engines/contracts.ts';
+import type { PolicyEngine, Sampler } from './engines/contracts.ts';
 import type { Environment } from './envs/contracts.ts';
 import { mean } from './rollout/metrics.ts';
-import { bigramPolicy } from './testing/bigram-policy.ts';
-import { BYTE_SPECIAL, byteRenderer } from './testing/byte-tokenizer.ts';
 import { scriptedLearner } from './testing/scripted-learner.ts';
 import type { Tracker } from './tracking/tracker.ts';
 import { type TrainOptions, train } from './train.ts';
@@ -21,27 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-const VOCABULARY = 260;
 const tasks = Array.from({ length: 8 }, (_, i) => ({ prompt: `say ${i}:`, label: 'a' }));
-
-/** A bigram policy that says a, b, c or stops with equal probability, whatever it was asked. */
-function policy(parts: { sampler?: (sampler: Sampler) => Sampler; learner?: (learner: Learner) => Learner } = {}) {
-  const logits = new Float64Array(VOCABULARY * VOCABULARY).fill(-30);
-  for (let previous = 0; previous < VOCABULARY; previous++) {
-    for (const next of [...Buffer.from('abc'), BYTE_SPECIAL.end]) logits[previous * VOCABULARY + next] = 0;
-  }
-  const bigram = bigramPolicy({ vocabularySize: VOCABULARY, logits });
-  const engine: PolicyEngine & { closed: number } = {
-    sampler: parts.sampler?.(bigram.sampler) ?? bigram.sampler,
-    learner: parts.learner?.(bigram.learner) ?? bigram.learner,
-    renderer: byteRenderer(),
-    closed: 0,
-    async close() {
-      engine.closed += 1;
-    },
-  };
-  return { engine, bigram };
-}
 
 /** Rewards answers that begin with the label. */
 const reward: NonNullable<TrainOptions['reward']> = ({ text, label }) => (text.startsWith(label) ? 1 : 0);
@@ -80,7 +59,7 @@ async function weights({ learner }: PolicyEngine, name: string): Promise<string>
 
 describe('train', () => {
   it('learns, on-policy, and evaluates before, during and after', async () => {
-    const { engine, bigram } = policy();
+    const { engine, bigram } = abcPolicy();
     const evaluation = { tasks: [{ prompt: 'say 9:', label: 'a' }], samples: 8, temperature: 1, every: 10 };
     const steps = await collect(train(options(engine, { steps: 25, evaluation, output: join(directory, 'model') })));
     expect(steps.map(({ index }) => index)).toEqual(Array.from({ length: 26 }, (_, i) => i));
@@ -102,7 +81,7 @@ describe('train', () => {
   });
 
   it('makes mini-batches, passes and a schedule of the whole run', async () => {
-    const { engine } = policy();
+    const { engine } = abcPolicy();
     const optimizer = { learningRate: 1, schedule: 'linear', batchSize: 8, epochs: 2 } as const;
     const steps = await collect(train(options(engine, { steps: 3, optimizer, algorithm: reinforceBaseline() })));
     expect(engine.learner.version).toBe(3 * 2 * 2);
@@ -111,9 +90,9 @@ describe('train', () => {
 
   it('keeps to the reference with a KL term, in the reward and in the loss', async () => {
     for (const placement of ['reward', 'loss'] as const) {
-      const free = policy();
+      const free = abcPolicy();
       await collect(train(options(free.engine, { steps: 15 })));
-      const held = policy();
+      const held = abcPolicy();
       const kl = { coefficient: 1, placement };
       const steps = await collect(train(options(held.engine, { steps: 15, algorithm: grpo({ kl }) })));
       const a = 'a'.charCodeAt(0);
@@ -154,7 +133,7 @@ describe('determinism', () => {
   };
 
   async function outcome(deterministic: boolean, name: string) {
-    const { engine } = policy({ sampler: orderSensitive });
+    const { engine } = abcPolicy({ sampler: orderSensitive });
     const agent = dawdling();
     const evaluation = { tasks: tasks.slice(0, 3), samples: 2, every: 2 };
     const steps = await collect(train(options(engine, { agent, deterministic, evaluation, steps: 4 })));
@@ -174,13 +153,13 @@ describe('checkpoints', () => {
     const evaluation = { tasks: tasks.slice(0, 2), every: 3 };
     const optimizer = { learningRate: 2, schedule: 'cosine', batchSize: 8, epochs: 2 } as const;
     const algorithm = () => grpo({ kl: { coefficient: 0.1, target: 0.05, horizon: 100 } });
-    const whole = policy();
+    const whole = abcPolicy();
     const expected = await collect(train(options(whole.engine, { evaluation, optimizer, algorithm: algorithm() })));
 
     const root = join(directory, 'checkpoints');
     const stop = new AbortController();
     const given: TrainStep[] = [];
-    const first = policy();
+    const first = abcPolicy();
     const stopped = options(first.engine, {
       evaluation,
       optimizer,
@@ -193,7 +172,7 @@ describe('checkpoints', () => {
     }
     expect(readdirSync(root)).toEqual(['step-00000003']);
 
-    const second = policy();
+    const second = abcPolicy();
     const checkpoints = { directory: root, every: 1, keep: 2, resume: true };
     const resumed = options(second.engine, { evaluation, optimizer, algorithm: algorithm(), checkpoints });
     given.push(...(await collect(train(resumed))));
@@ -202,7 +181,7 @@ describe('checkpoints', () => {
     expect(await weights(second.engine, 'resumed')).toBe(await weights(whole.engine, 'whole'));
     expect(readdirSync(root).sort()).toEqual(['step-00000005', 'step-00000006']);
 
-    const other = policy();
+    const other = abcPolicy();
     await expect(collect(train({ ...resumed, policy: other.engine, seed: 4 }))).rejects.toThrow(
       /seed 3, this one has 4/,
     );
@@ -211,7 +190,7 @@ describe('checkpoints', () => {
   it('a loss that is not a number stops the run, names the step and keeps the last good weights', async () => {
     const root = join(directory, 'checkpoints');
     let calls = 0;
-    const { engine } = policy({
+    const { engine } = abcPolicy({
       learner: learner => ({
         ...learner,
         get version() {
@@ -233,7 +212,7 @@ describe('checkpoints', () => {
 
 describe('the end of a run', () => {
   it('break closes what the run owns: agent, trackers, the policy it made', async () => {
-    const { engine } = policy();
+    const { engine } = abcPolicy();
     const closed: string[] = [];
     const agent: Executor = {
       ...multiTurn(() => ({
@@ -250,13 +229,13 @@ describe('the end of a run', () => {
     }
     expect(closed).toEqual(['agent', 'tracker']);
     expect(engine.closed).toBe(1);
-    const lent = policy();
+    const lent = abcPolicy();
     await collect(train(options(lent.engine, { steps: 1 })));
     expect(lent.engine.closed).toBe(0);
   });
 
   it('an abort in the middle of a step rejects with its reason and closes environments', async () => {
-    const { engine } = policy();
+    const { engine } = abcPolicy();
     const abort = new AbortController();
     let open = 0;
     const agent = multiTurn(() => ({
@@ -278,7 +257,7 @@ describe('the end of a run', () => {
   });
 
   it('too many failures stop the run; a tracker that fails does not', async () => {
-    const { engine } = policy();
+    const { engine } = abcPolicy();
     const agent = multiTurn(() => ({
       reset: () => {
         throw new Error('no power');
@@ -297,7 +276,7 @@ describe('the end of a run', () => {
 
   it('steps without anything to learn from change nothing', async () => {
     const learner = scriptedLearner();
-    const { engine } = policy({ learner: () => learner });
+    const { engine } = abcPolicy({ learner: () => learner });
     const agent = multiTurn(() => ({
       reset: ({ prompt }, { seed: _ }) => ({ observation: prompt }),
       step: ({ task }) => {
@@ -311,7 +290,7 @@ describe('the end of a run', () => {
   });
 
   it('refuses options that make no sense', async () => {
-    const { engine } = policy();
+    const { engine } = abcPolicy();
     await expect(collect(train(options(engine, { groupSize: 1 })))).rejects.toThrow(/n_samples_per_prompt/);
     const { reward: _, ...without } = options(engine);
     await expect(collect(train(without))).rejects.toThrow(/neither agent nor reward/);

@@ -40,7 +40,7 @@ export function finalReport(parts: FinalParts, color: boolean): string {
 function nextSteps({ shown, model }: RunDirectory): string {
   return [
     `run directory: ${shown} (config.yaml, metrics.jsonl, episodes.jsonl, model)`,
-    `ask the model:   tokenloop generate --model.model_name_or_path ${model} --prompt '...'`,
+    `ask the model:   tokenloop generate --model.model_name_or_path ${model} --data.apply_chat_template --prompt '...'`,
     `repeat the run:  tokenloop rl --config ${join(shown, 'config.yaml')}`,
     `another seed:    tokenloop rl --config ${join(shown, 'config.yaml')} --train.seed 7`,
   ].join('\n');

@@ -7,7 +7,7 @@ import { rlOptions } from '../config/rl.ts';
 import type { PolicyEngine } from '../engines/contracts.ts';
 import { messageOf } from '../episode/failure.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
-import { type ConsoleField, consoleTracker } from '../tracking/console.ts';
+import { type ConsoleField, type ConsoleStream, consoleTracker } from '../tracking/console.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
 import { type TrainOptions, train } from '../train.ts';
 import { checkpointStep, latestCheckpoint } from '../training/checkpoint.ts';
@@ -16,7 +16,7 @@ import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { loadTasks } from './datasets.ts';
 import { finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
-import { openRunDirectory, runDirectory } from './run-directory.ts';
+import { openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { describeEvaluation, type Reported, reported } from './summary.ts';
 
 type RlValues = Values<typeof rlOptions>;
@@ -57,55 +57,75 @@ export async function reinforce(
   const evaluation = heldOut && { ...evaluationOf(values), tasks: load(heldOut, values['eval.max_samples']) };
   const steps = stepsOf(values, tasks.length);
 
-  const run = runDirectory(values, { command: 'rl', configFile, cwd });
-  await openRunDirectory(run, rlOptions, values, { resume });
-  const checkpoint = resume ? latestCheckpoint(run.checkpoints) : undefined;
-  if (resume && !checkpoint) stderr.write(`no checkpoint in ${run.checkpoints}: starting from the beginning\n`);
-  const pace = { intervalSteps: values['logger.logging_steps'], intervalMs: 1000 * values['logger.console_interval'] };
-  const live = consoleTracker({ stream: stdout, totalSteps: steps, fields: fieldsOf(report), ...pace });
+  // The engine comes before the directory: a model that is refused leaves nothing behind.
+  const policy = await open(values, cwd);
+  try {
+    const run = runDirectory(values, { command: 'rl', configFile, cwd });
+    await openRunDirectory(run, rlOptions, values, { resume });
+    const checkpoint = resume ? latestCheckpoint(run.checkpoints) : undefined;
+    if (resume && !checkpoint) stderr.write(`no checkpoint in ${run.checkpoints}: starting from the beginning\n`);
+    const trackers = await trackersOf(values, { run, steps, report, checkpoint, stdout });
+    const say = (message: string) => trackers.live.text?.(message);
+    const options: TrainOptions = {
+      ...settings,
+      ...agentRun(values),
+      policy,
+      tasks,
+      agent,
+      steps,
+      evaluation: evaluation || undefined,
+      output: run.model,
+      checkpoints: checkpointsOf(values, run),
+      trackers: [trackers.live, trackers.files],
+      stop: interrupt.signal,
+      log: say,
+    };
+    let last: TrainStep | undefined;
+    for await (const step of train(options)) {
+      if (step.evaluation) say(describeEvaluation(step.index, report, step.evaluation.metrics));
+      last = step;
+    }
+    if (interrupt.signal.aborted) {
+      stdout.write(`${howToContinue(run, latestCheckpoint(run.checkpoints), 'rl')}\n`);
+      return;
+    }
+    const seconds = (performance.now() - began) / 1000;
+    const decode = (tokens: Int32Array) => policy.renderer.decode(tokens, { special: true });
+    const parts = { before: firstEvaluation(run), last, report, run, seconds, seed: values['train.seed'], decode };
+    stdout.write(`${finalReport(parts, stdout.isTTY ?? false)}\n`);
+  } finally {
+    await policy.close();
+  }
+}
+
+async function trackersOf(
+  values: RlValues,
+  parts: {
+    readonly run: RunDirectory;
+    readonly steps: number;
+    readonly report: readonly Reported[];
+    readonly checkpoint: string | undefined;
+    readonly stdout: ConsoleStream;
+  },
+) {
+  const { run, steps, report, checkpoint, stdout } = parts;
   const files = await jsonlTracker({
     dir: run.dir,
     ...(values['logger.episodes_enable'] ? { serialize: serializeEpisode } : {}),
     ...(checkpoint ? { resumeAfter: checkpointStep(checkpoint) } : {}),
   });
+  const intervalMs = 1000 * values['logger.console_interval'];
+  const pace = { intervalSteps: values['logger.logging_steps'], intervalMs };
+  return { files, live: consoleTracker({ stream: stdout, totalSteps: steps, fields: fieldsOf(report), ...pace }) };
+}
 
-  let policy: PolicyEngine | undefined;
-  const options: TrainOptions = {
-    ...settings,
-    ...agentRun(values),
-    policy: async () => {
-      policy = await open(values, cwd);
-      return policy;
-    },
-    tasks,
-    agent,
-    steps,
-    evaluation: evaluation || undefined,
-    output: run.model,
-    checkpoints: {
-      directory: run.checkpoints,
-      every: values['ckpt.save_steps'],
-      keep: values['ckpt.max_num'],
-      resume,
-    },
-    trackers: [live, files],
-    stop: interrupt.signal,
-    log: message => live.text?.(message),
+function checkpointsOf(values: RlValues, run: RunDirectory) {
+  return {
+    directory: run.checkpoints,
+    every: values['ckpt.save_steps'],
+    keep: values['ckpt.max_num'],
+    resume: values['ckpt.load_enable'],
   };
-  let last: TrainStep | undefined;
-  for await (const step of train(options)) {
-    if (step.evaluation) live.text?.(describeEvaluation(step.index, report, step.evaluation.metrics));
-    last = step;
-  }
-  if (interrupt.signal.aborted) {
-    stdout.write(`${howToContinue(run, latestCheckpoint(run.checkpoints), 'rl')}\n`);
-    return;
-  }
-  const seconds = (performance.now() - began) / 1000;
-  const decode = (tokens: Int32Array) => policy!.renderer.decode(tokens, { special: true });
-  const before = firstEvaluation(run);
-  const parts = { before, last, report, run, seconds, seed: values['train.seed'], decode };
-  stdout.write(`${finalReport(parts, stdout.isTTY ?? false)}\n`);
 }
 
 /** What the flags say about learning. */
