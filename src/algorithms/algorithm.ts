@@ -4,8 +4,8 @@ import { type Aggregation, aggregate } from './aggregate.ts';
 import { type Correction, checkedCorrection, correct } from './corrections.ts';
 import { KL_ESTIMATORS, type KlControllerOptions, type KlEstimator, klController, klPenalty } from './kl.ts';
 import { type PolicyObjective, policyLoss } from './losses/policy.ts';
+import { unknownName } from './names.ts';
 import type { Loss } from './ops.ts';
-import { unknownName } from './registry.ts';
 
 /** How the policy is kept near the reference. */
 export interface KlTerm extends KlControllerOptions {

@@ -1,4 +1,4 @@
-import { unknownName } from './registry.ts';
+import { unknownName } from './names.ts';
 
 /**
  * Corrections for samples that another distribution drew: an older policy, or the same weights in other arithmetic.
@@ -36,6 +36,17 @@ export interface Correction {
   readonly low: number;
   readonly high: number;
 }
+
+/** Bounds when none are given: OpenRLHF's for the first three, the usual ones of their sources for the rest. */
+export const DEFAULT_BOUNDS: Readonly<Record<CorrectionType, readonly [low: number, high: number]>> = {
+  tis: [0.5, 5],
+  icepop: [0.5, 5],
+  'seq-mask-tis': [0.5, 5],
+  'sequence-tis': [0, 5],
+  'sequence-reject': [0.5, 2],
+  'geometric-reject': [0.99, 1.01],
+  m2po: [0, 0.04],
+};
 
 export interface Corrected {
   /** Per sequence [P]. */

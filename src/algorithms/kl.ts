@@ -1,5 +1,5 @@
+import { unknownName } from './names.ts';
 import type { Ops } from './ops.ts';
-import { unknownName } from './registry.ts';
 
 /**
  * Estimators of KL(π ‖ π_ref) from one sampled token, with δ = log π − log π_ref:

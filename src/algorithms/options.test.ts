@@ -49,6 +49,15 @@ describe('algorithmFromOptions', () => {
     expect(algorithm.loss.key).toBe('ppo(0.1,0.3,dual=4)+kl=k2+entropy=0.01+correction');
   });
 
+  it.each([
+    [undefined, { type: 'tis', low: 0.5, high: 5 }],
+    ['m2po', { type: 'm2po', low: 0, high: 0.04 }],
+    ['geometric-reject', { type: 'geometric-reject', low: 0.99, high: 1.01 }],
+  ])('gives the correction %s its bounds', (type, expected) => {
+    const given = type === undefined ? {} : { 'algo.advantage.is_correction_type': type };
+    expect(from({ 'algo.advantage.is_correction_enable': true, ...given }).correction).toEqual(expected);
+  });
+
   it('gives each loss and estimator the aggregation that belongs to it', () => {
     expect(from({ 'actor.policy_loss_type': 'gspo' }).aggregation).toEqual({ mode: 'sequence' });
     expect(from({ 'algo.advantage.estimator': 'dr_grpo' }, { maxNewTokens: 32 }).aggregation).toEqual({
@@ -70,6 +79,8 @@ describe('algorithmFromOptions', () => {
 
   it('refuses options that would have no effect', () => {
     expect(() => from({ 'algo.advantage.no_std_norm': true })).toThrow("'group_norm' is not normalised over the batch");
+    expect(() => from({ 'algo.advantage.is_correction_type': 'tis' })).toThrow('without is_correction_enable');
+    expect(() => from({ 'actor.eps_clip': 0.1, 'actor.eps_clip_low_high': [0.1, 0.2] })).toThrow('not both');
     expect(() => from({ 'actor.loss_length': 5 })).toThrow("the aggregation is 'token'");
     expect(() => from({ 'actor.policy_loss_type': 'reinforce', 'actor.eps_clip': 0.1 })).toThrow('has no clip range');
   });

@@ -3,10 +3,10 @@ import { options, type Values } from '../config/option.ts';
 import { ESTIMATOR_NAMES, type EstimatorName, estimator } from './advantages/index.ts';
 import { AGGREGATION_MODES, type Aggregation } from './aggregate.ts';
 import { type Algorithm, createAlgorithm } from './algorithm.ts';
-import { CORRECTIONS } from './corrections.ts';
+import { CORRECTIONS, type Correction, DEFAULT_BOUNDS } from './corrections.ts';
 import { KL_ESTIMATORS } from './kl.ts';
 import { objective, POLICY_LOSSES } from './losses/index.ts';
-import { unknownNameMessage } from './registry.ts';
+import { unknownNameMessage } from './names.ts';
 import { TIMES } from './returns.ts';
 
 /** Estimators that need nothing beyond chains of the policy: no critic, no greedy sample, no tree. */
@@ -46,12 +46,12 @@ export const algorithmOptions = options({
     aliases: ['enable_vllm_is_correction'],
   },
   'algo.advantage.is_correction_type': {
-    schema: named('correction', CORRECTIONS).default('tis'),
-    help: 'How it is corrected: weights per token, or tokens or sequences left out',
+    schema: named('correction', CORRECTIONS).optional(),
+    help: 'How it is corrected: weights per token, or tokens or sequences left out; without it tis',
   },
   'algo.advantage.is_correction_threshold': {
-    schema: range.default([0.5, 5]),
-    help: 'Lowest and highest ratio; for m2po the second number bounds the mean squared log-ratio',
+    schema: range.optional(),
+    help: 'Lowest and highest ratio; for m2po the second number bounds the mean squared log-ratio. Without it that of the type: 0.5 and 5 (tis, icepop, seq-mask-tis), 0 and 5 (sequence-tis), 0.5 and 2 (sequence-reject), 0.99 and 1.01 (geometric-reject), 0 and 0.04 (m2po)',
     aliases: ['vllm_is_truncated_threshold'],
   },
   'algo.gigpo.step_weight': {
@@ -151,9 +151,6 @@ export function algorithmFromOptions(
   context: { readonly maxNewTokens?: number | undefined } = {},
 ): Algorithm {
   const name = values['algo.advantage.estimator'];
-  const clip = values['actor.eps_clip'];
-  const coefficient = values['algo.kl.init_coef'];
-  const [low, high] = values['algo.advantage.is_correction_threshold'];
   return createAlgorithm({
     name,
     estimator: estimator(name, {
@@ -163,24 +160,45 @@ export function algorithmFromOptions(
       ...gigpoOptions(name, values),
     }),
     objective: objective(values['actor.policy_loss_type'], {
-      clip: values['actor.eps_clip_low_high'] ?? (clip === undefined ? undefined : [clip, clip]),
+      clip: clipRange(values),
       dualClip: values['actor.dual_clip'],
     }),
     aggregation: aggregation(values, context.maxNewTokens),
     kl: {
-      coefficient,
+      coefficient: values['algo.kl.init_coef'],
       target: values['algo.kl.target'],
       horizon: values['algo.kl.horizon'],
       estimator: values['algo.kl.estimator'],
       placement: values['algo.kl.use_loss'] ? 'loss' : 'reward',
     },
     entropy: values['actor.entropy_coef'],
-    correction: values['algo.advantage.is_correction_enable']
-      ? { type: values['algo.advantage.is_correction_type'], low, high }
-      : undefined,
+    correction: correction(values),
     ratioAgainst: values['actor.ratio_against'],
     rewardClip: values['reward.clip_range'],
   });
+}
+
+function clipRange(values: AlgorithmValues): readonly [low: number, high: number] | undefined {
+  const clip = values['actor.eps_clip'];
+  const both = values['actor.eps_clip_low_high'];
+  if (clip !== undefined && both !== undefined) {
+    throw new Error(`give actor.eps_clip (${clip}) or actor.eps_clip_low_high (${both.join(' ')}), not both`);
+  }
+  return both ?? (clip === undefined ? undefined : [clip, clip]);
+}
+
+function correction(values: AlgorithmValues): Correction | undefined {
+  const given = values['algo.advantage.is_correction_type'];
+  const bounds = values['algo.advantage.is_correction_threshold'];
+  if (values['algo.advantage.is_correction_enable']) {
+    const type = given ?? 'tis';
+    const [low, high] = bounds ?? DEFAULT_BOUNDS[type];
+    return { type, low, high };
+  }
+  if (given === undefined && bounds === undefined) return undefined;
+  throw new Error(
+    'algo.advantage.is_correction_type and is_correction_threshold have no effect without is_correction_enable',
+  );
 }
 
 function whitening(name: string, values: AlgorithmValues) {

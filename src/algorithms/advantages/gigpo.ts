@@ -55,15 +55,12 @@ export function gigpo(options: GigpoOptions = {}): Estimator {
   /** Per attempt: A_E. */
   const episodeAdvantages = (attempts: readonly Attempt[]): Float64Array => {
     const rewards = Float64Array.from(attempts, totalReward);
-    if (statistics === 'episode')
-      return compare(
-        rewards,
-        Float64Array.from(attempts, attempt => attempt.weight),
-      );
+    const weights = Float64Array.from(attempts, attempt => attempt.weight);
+    if (statistics === 'episode') return compare(rewards, weights);
     const perTurn = attempts.flatMap((attempt, i) => attempt.turns.map(() => i));
     const compared = compare(
       Float64Array.from(perTurn, i => rewards[i]!),
-      Float64Array.from(perTurn, i => attempts[i]!.weight),
+      Float64Array.from(perTurn, i => weights[i]!),
     );
     return Float64Array.from(attempts, (_, i) => compared[perTurn.indexOf(i)] ?? 0);
   };

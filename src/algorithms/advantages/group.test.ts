@@ -96,6 +96,10 @@ describe.each(Object.entries(estimators))('%s', (_, estimator) => {
     expect(advantages(estimator, group('one', [[3, 2]]))).toEqual([[0, 0]]);
   });
 
+  it('has nothing to say about nothing', () => {
+    expect(estimator.estimate({ trajectories: [] })).toEqual({ advantages: [], metrics: {} });
+  });
+
   it('gives a row for an episode without policy tokens', () => {
     const batch = [
       ...group('g', [

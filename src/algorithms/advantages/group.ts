@@ -160,6 +160,7 @@ export function groupMetrics(
   groups: readonly (readonly number[])[],
   penalties?: readonly Float64Array[],
 ): Record<string, number> {
+  if (groups.length === 0) return {};
   const rewards = view.attempts.map(totalReward);
   const returns = rewards.map((reward, i) => reward - (penalties?.[i]?.reduce((sum, value) => sum + value, 0) ?? 0));
   const weights = view.attempts.map(attempt => attempt.weight);

@@ -1,4 +1,4 @@
-import { unknownName } from '../registry.ts';
+import { unknownName } from '../names.ts';
 import type { Estimator } from './contract.ts';
 import { type GaeOptions, gae } from './gae.ts';
 import { type GigpoOptions, gigpo } from './gigpo.ts';

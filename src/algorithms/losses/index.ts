@@ -1,4 +1,4 @@
-import { unknownName } from '../registry.ts';
+import { unknownName } from '../names.ts';
 import { cispoObjective } from './cispo.ts';
 import { gspoObjective } from './gspo.ts';
 import type { PolicyObjective } from './policy.ts';
