@@ -103,6 +103,25 @@ describe('train', () => {
   });
 });
 
+it('docs/metrics.md names every metric', async () => {
+  const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8');
+  const names = new Set<string>();
+  const agent = multiTurn(() => ({
+    reset: ({ prompt }) => ({ observation: prompt }),
+    step: () => ({ reward: 1, done: true }),
+  }));
+  const kl = { coefficient: 0.1, placement: 'loss' } as const;
+  const correction = { type: 'tis', low: 0.5, high: 5 } as const;
+  for (const algorithm of [grpo({ kl, correction, entropy: 0 }), reinforceBaseline({ dualClip: 3 })]) {
+    const { engine } = abcPolicy();
+    const evaluation = { tasks, samples: 2 };
+    for (const { metrics } of await collect(train(options(engine, { agent, algorithm, steps: 1, evaluation })))) {
+      for (const name of Object.keys(metrics)) names.add(name.replace('eval/eval/', 'eval/<source>/'));
+    }
+  }
+  expect([...names].filter(name => !page.includes(`| \`${name}\``))).toEqual([]);
+});
+
 describe('determinism', () => {
   /** Two turns; the environment takes a random while to answer, so requests arrive in another order every time. */
   const dawdling = (): Executor =>

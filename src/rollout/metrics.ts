@@ -2,7 +2,7 @@ import { type Episode, episodeReward } from '../episode/episode.ts';
 
 /**
  * Metrics of a set of episodes, without prefix: reward_mean, reward_std, score_mean, response_length_mean (sampled
- * tokens), total_length_mean, turns_mean, truncated_rate, num_samples, and the mean of every metric that environments
+ * tokens), total_length_mean, truncated_rate, num_samples, and the mean of every metric that environments
  * and rewards gave. Failed episodes take no part.
  */
 export function episodeMetrics(all: readonly Episode[]): Record<string, number> {
@@ -17,7 +17,6 @@ export function episodeMetrics(all: readonly Episode[]): Record<string, number> 
     score_mean: mean(episodes.map(({ score }) => score)),
     response_length_mean: mean(episodes.map(sampledTokens)),
     total_length_mean: mean(episodes.map(({ segments }) => segments.reduce((n, { tokens }) => n + tokens.length, 0))),
-    turns_mean: mean(episodes.map(({ steps }) => steps.length)),
     truncated_rate: mean(episodes.map(({ outcome }) => (outcome.kind === 'truncated' ? 1 : 0))),
   };
 }

@@ -78,7 +78,7 @@ describe('SyncPipeline', () => {
       'rollout/num_samples': 6,
       'rollout/reward_mean': 1,
       'rollout/reward_std': 0,
-      'rollout/turns_mean': 2,
+      'rollout/turns': 2,
       'rollout/used_tool': 1,
       'rollout/response_length_mean': 2 * ('answer'.length + 1),
       'rollout/failed': 0,

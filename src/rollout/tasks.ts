@@ -55,8 +55,8 @@ export function rowToTask(row: unknown, options: RowOptions): TaskInput {
   return {
     prompt: toPrompt(columns[inputKey], options),
     label: labelKey === null ? '' : toLabel(columns[labelKey], labelKey),
-    id: typeof columns['id'] === 'string' ? columns['id'] : undefined,
-    source: typeof columns['datasource'] === 'string' ? columns['datasource'] : undefined,
+    id: typeof columns.id === 'string' ? columns.id : undefined,
+    source: typeof columns.datasource === 'string' ? columns.datasource : undefined,
     metadata: columns,
   };
 }
