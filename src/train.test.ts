@@ -311,6 +311,11 @@ describe('the end of a run', () => {
   it('refuses options that make no sense', async () => {
     const { engine } = abcPolicy();
     await expect(collect(train(options(engine, { groupSize: 1 })))).rejects.toThrow(/n_samples_per_prompt/);
+    const twins = [
+      { prompt: 'x', id: 'same' },
+      { prompt: 'y', id: 'same' },
+    ];
+    await expect(collect(train(options(engine, { tasks: twins })))).rejects.toThrow(/two tasks have the id "same"/);
     const { reward: _, ...without } = options(engine);
     await expect(collect(train(without))).rejects.toThrow(/neither agent nor reward/);
   });

@@ -87,7 +87,8 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
   const { algorithm, seed = 42, groupSize = 8, groupsPerStep = 16, optimizer = {}, evaluation, checkpoints } = options;
   const { maxFailureRate = 0.5, output, stop = new AbortController().signal, log = warn } = options;
   refuseUnsupported(algorithm, groupSize);
-  const tasks = options.tasks.map(complete('tasks'));
+  const tasks = complete(options.tasks, 'tasks');
+  const heldOut = evaluation && complete(evaluation.tasks, 'eval');
   const steps = options.steps ?? Math.max(1, Math.floor(tasks.length / groupsPerStep));
   const executor = executorOf(options);
   const trackers = fanOut(options.trackers ?? [], ({ tracker, error, count }) => {
@@ -124,9 +125,7 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
       start,
       steps,
       evaluate: async step =>
-        evaluation && isDue(evaluation, step, steps)
-          ? evaluate(evaluation.tasks.map(complete('eval')), evaluation, context)
-          : undefined,
+        evaluation && isDue(evaluation, step, steps) ? evaluate(heldOut!, evaluation, context) : undefined,
       record: async (step, now) => {
         progress = now;
         await track(trackers, step);
@@ -135,12 +134,15 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
       rescue: async () => (await checkpointer?.rescue()) ?? 'There is no checkpoint directory to keep the weights in',
       stop,
     });
-    if (stop.aborted) await checkpointer?.save(progress);
-    else if (output !== undefined) await learner.export(output);
+    if (stop.aborted && progress.step > 0) await checkpointer?.save(progress);
+    if (!stop.aborted && output !== undefined) await learner.export(output);
   } finally {
-    await executor.close?.();
-    await trackers.close();
-    await owned?.close();
+    try {
+      await executor.close?.();
+    } finally {
+      await trackers.close();
+      await owned?.close();
+    }
   }
 }
 
@@ -151,11 +153,8 @@ export async function evaluatePolicy(
 ): Promise<Evaluation> {
   const executor = executorOf(options);
   try {
-    return await evaluate(
-      options.tasks.map(complete('eval')),
-      options,
-      rolloutContext(options.policy, executor, options),
-    );
+    const context = rolloutContext(options.policy, executor, options);
+    return await evaluate(complete(options.tasks, 'eval'), options, context);
   } finally {
     await executor.close?.();
   }
@@ -207,8 +206,15 @@ function executorOf({ agent, reward }: AgentOptions): Executor {
   throw new Error('neither agent nor reward is given: there is nothing to tell a good answer from a bad one');
 }
 
-function complete(source: string): (task: Task | TaskInput, index: number) => Task {
-  return (task, index) => toTask(task, index, source);
+/** Complete tasks, whose ids tell them apart: groups and random streams are named after them. */
+function complete(inputs: readonly (Task | TaskInput)[], source: string): Task[] {
+  const tasks = inputs.map((input, index) => toTask(input, index, source));
+  const seen = new Set<string>();
+  for (const { id } of tasks) {
+    if (seen.has(id)) throw new Error(`two tasks have the id ${JSON.stringify(id)}; give each its own, or none`);
+    seen.add(id);
+  }
+  return tasks;
 }
 
 function refuseUnsupported(algorithm: Algorithm, groupSize: number): void {
