@@ -85,7 +85,12 @@ function* sampled(request: GenerateRequest, served: () => BigramTable): Generato
 function bigramLearner(table: BigramTable, contextLength: number): Learner {
   const reference = table.copy();
   const gradient = new Float64Array(table.logits.length);
+  let accumulated = false;
   let version = 0;
+  const forget = () => {
+    gradient.fill(0);
+    accumulated = false;
+  };
 
   const write = async (directory: string) => {
     await mkdir(directory, { recursive: true });
@@ -124,6 +129,7 @@ function bigramLearner(table: BigramTable, contextLength: number): Learner {
           Object.entries(batch.inputs).map(([name, arrays]) => [name, arrays.flatMap(array => [...array])]),
         ),
       });
+      accumulated = true;
       for (const [i, place] of flat.entries()) {
         const dLogprob = result.gradient.logprobs[i]!;
         const dEntropy = result.gradient.entropy?.[i] ?? 0;
@@ -132,18 +138,20 @@ function bigramLearner(table: BigramTable, contextLength: number): Learner {
       return { loss: result.loss, ...result.metrics };
     },
     async optimizerStep({ lr }) {
+      if (!(lr >= 0 && Number.isFinite(lr))) throw new Error(`the learning rate is ${lr}; it must be a number ≥ 0`);
+      if (!accumulated) throw new Error('an optimizer step needs a gradient: call forwardBackward first');
       const gradNorm = Math.sqrt(gradient.reduce((sum, d) => sum + d * d, 0));
       if (!Number.isFinite(gradNorm)) {
-        gradient.fill(0);
+        forget();
         throw new Error(`the gradient norm is ${gradNorm}; the update was refused and the weights are as before`);
       }
       for (const [i, d] of gradient.entries()) table.logits[i]! -= lr * d;
-      gradient.fill(0);
+      forget();
       version += 1;
       return { gradNorm, lr };
     },
     async zeroGrad() {
-      gradient.fill(0);
+      forget();
     },
     save: write,
     async load(directory) {
@@ -151,12 +159,12 @@ function bigramLearner(table: BigramTable, contextLength: number): Learner {
       table.logits.set(state.logits);
       reference.logits.set(state.reference);
       version = state.version;
-      gradient.fill(0);
+      forget();
     },
     // There is no Hugging Face form of a bigram table; it is written in its own.
     export: write,
     async close() {
-      gradient.fill(0);
+      forget();
     },
   };
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Environment, EnvironmentFactory, Reset, StepResult } from '../envs/contracts.ts';
 import type { Task } from '../episode/task.ts';
+import type { Check } from './check.ts';
 
 export interface EnvironmentSuiteOptions {
   readonly make: EnvironmentFactory;
@@ -10,11 +11,6 @@ export interface EnvironmentSuiteOptions {
   readonly answers: readonly string[];
   /** The environment must be done after this many answers, whatever they are. Leave out if only the turn limit ends it. */
   readonly maxTurns?: number;
-}
-
-export interface Check {
-  readonly name: string;
-  readonly run: () => Promise<void>;
 }
 
 const HOSTILE = [

@@ -1,6 +1,14 @@
 export { type BigramPolicy, type BigramPolicyOptions, bigramPolicy } from './bigram-policy.ts';
 export { BYTE_SPECIAL, byteRenderer } from './byte-tokenizer.ts';
-export { type Check, type EnvironmentSuiteOptions, environmentSuite } from './environment-suite.ts';
+export type { Check } from './check.ts';
+export { type EnvironmentSuiteOptions, environmentSuite } from './environment-suite.ts';
+export { type LearnerFeature, type LearnerSuiteOptions, learnerSuite } from './learner-suite.ts';
+export {
+  type SamplerFeature,
+  type SamplerSubject,
+  type SamplerSuiteOptions,
+  samplerSuite,
+} from './sampler-suite.ts';
 export {
   type LearnerCall,
   type ScriptedLearner,

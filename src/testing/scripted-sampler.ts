@@ -199,6 +199,13 @@ function checkRequest(request: GenerateRequest, vocabularySize: number, contextL
   }
   const foreign = tokens.find(token => token < 0 || token >= vocabularySize);
   if (foreign !== undefined) throw new Error(`token ${foreign} is outside the vocabulary of ${vocabularySize}`);
-  if (!(params.temperature >= 0)) throw new Error(`temperature is ${params.temperature}; it must be 0 or more`);
-  if (!(params.maxTokens >= 1)) throw new Error(`maxTokens is ${params.maxTokens}; it must be 1 or more`);
+  const { temperature, topP, topK, minP, maxTokens } = params;
+  const check = (name: string, value: number, valid: boolean, expected: string) => {
+    if (!valid) throw new Error(`${name} is ${value}; it must be ${expected}`);
+  };
+  check('temperature', temperature, temperature >= 0 && Number.isFinite(temperature), '0 or more');
+  check('topP', topP, topP > 0 && topP <= 1, 'above 0 and at most 1');
+  check('topK', topK, Number.isInteger(topK) && topK >= 0, 'an integer of 0 or more');
+  check('minP', minP, minP >= 0 && minP < 1, '0 or more and below 1');
+  check('maxTokens', maxTokens, Number.isInteger(maxTokens) && maxTokens >= 1, 'an integer of 1 or more');
 }
