@@ -40,12 +40,20 @@ export async function chooseAgent(values: Values<typeof agentChoiceOptions>, cwd
 async function loadAgentFile(path: string, cwd: string): Promise<Executor> {
   const file = resolve(cwd, path);
   if (!existsSync(file)) throw new Error(`train.agent_func_path ${path}: no such file (looked for ${file})`);
-  const { default: exported } = (await import(pathToFileURL(file).href)) as { default?: unknown };
+  const { default: exported } = await load(path, file);
   if (typeof exported === 'object' && exported !== null && 'run' in exported) return exported as Executor;
   if (typeof exported === 'function') return multiTurn(factoryOf(exported));
   throw new Error(
     `train.agent_func_path ${path}: the default export must be an environment class, a function that makes an environment, or an executor {name, run}`,
   );
+}
+
+async function load(path: string, file: string): Promise<{ default?: unknown }> {
+  try {
+    return await import(pathToFileURL(file).href);
+  } catch (error) {
+    throw new Error(`train.agent_func_path ${path}: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 function factoryOf(exported: unknown): EnvironmentFactory {

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { ConfigError } from '../config/error.ts';
 import type { Options, Values } from '../config/option.ts';
@@ -74,6 +73,5 @@ export async function openRunDirectory<T extends Options>(
     ]);
   }
   const { 'run.dir': _, 'ckpt.load_enable': __, ...lasting } = options as Options;
-  await mkdir(dir, { recursive: true });
   await writeFileAtomic(config, toYaml(values as Values<Options>, lasting));
 }

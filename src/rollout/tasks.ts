@@ -124,7 +124,9 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new Error(`cannot read the dataset ${path}: ${messageOf(error)}`, { cause: error });
+    const { code } = error as NodeJS.ErrnoException;
+    const problem = code === 'ENOENT' ? 'no such file' : code === 'EISDIR' ? 'it is a directory' : messageOf(error);
+    throw new Error(`cannot read the dataset ${path}: ${problem}; give the path of a JSONL file`, { cause: error });
   }
 }
 

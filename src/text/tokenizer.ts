@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { messageOf } from '../episode/failure.ts';
@@ -19,6 +20,7 @@ export interface Tokenizer extends TextCodec {
 export async function loadTokenizer(directory: string): Promise<Tokenizer> {
   const definition = await readJson(directory, 'tokenizer.json');
   if (definition === undefined) {
+    if (!existsSync(directory)) throw new Error(`${directory}: no such directory; give one with a checkpoint in it`);
     throw new Error(
       `${directory} has no tokenizer.json; give a checkpoint directory in the layout of Hugging Face (a tokenizer in ` +
         'another form is converted by loading and saving it once with Transformers)',

@@ -75,9 +75,11 @@ export class Checkpointer {
   /** Writes the weights as a model, for a run that cannot go on; says where they are, or why they are not. */
   async rescue(): Promise<string> {
     const directory = join(this.#options.directory, 'last-good');
+    const newest = latestCheckpoint(this.#options.directory);
     try {
       await this.#of.learner.export(directory);
-      return `The last good weights are in ${directory}`;
+      const checkpoint = newest === undefined ? '' : `; the newest checkpoint is ${newest}`;
+      return `The last good weights are in ${directory}${checkpoint}`;
     } catch (error) {
       return `The last good weights could not be written to ${directory}: ${messageOf(error)}`;
     }
