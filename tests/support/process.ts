@@ -30,8 +30,10 @@ interface Surroundings {
   /** Modules loaded before the program. */
   readonly imports?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Standard input; it is empty when not given and stays open when null. */
-  readonly input?: string | null;
+  /** Standard input; it is empty when not given. */
+  readonly input?: string;
+  /** Size that no file written may pass, in KiB (not on Windows): to the program it is as if the disk were full. */
+  readonly fileLimit?: number;
 }
 
 /** Starts the executable from its TypeScript sources. */
@@ -45,16 +47,21 @@ export function tokenloop(argv: readonly string[], surroundings: Surroundings): 
 }
 
 /** Starts Node with TypeScript understood. */
-export function startNode(argv: readonly string[], { cwd, imports = [], env = {}, input = '' }: Surroundings): Running {
+export function startNode(argv: readonly string[], surroundings: Surroundings): Running {
+  const { cwd, imports = [], env = {}, input = '', fileLimit } = surroundings;
   const loaders = [tsx, ...imports].flatMap(url => ['--import', url]);
-  const child = spawn(process.execPath, [...loaders, ...argv], {
+  const command = [process.execPath, ...loaders, ...argv];
+  // The loader's own cache must not meet the limit.
+  const limited = ['bash', '-c', `ulimit -f ${fileLimit}; exec "$0" "$@"`, ...command];
+  const [program, ...words] = fileLimit === undefined ? command : limited;
+  const child = spawn(program!, words, {
     cwd,
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...(fileLimit === undefined ? {} : { TSX_DISABLE_CACHE: '1' }), ...env },
     stdio: 'pipe',
     timeout: HANGING_MS,
     killSignal: 'SIGKILL',
   });
-  if (input !== null) child.stdin.end(input);
+  child.stdin.end(input);
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream].setEncoding('utf8').on('data', (text: string) => {
