@@ -193,7 +193,7 @@ export function learnerSuite(options: LearnerSuiteOptions): Check[] {
 
     check('refuses batches that make no sense, and they leave no gradient', async learner => {
       const [first, ...others] = batch.sequences as [LearnerSequence, ...LearnerSequence[]];
-      const wrong = (sequence: LearnerSequence) => ({ ...batch, sequences: [...others, sequence] });
+      const wrong = (sequence: LearnerSequence) => ({ ...batch, sequences: [sequence, ...others] });
       const inputs = (advantages: readonly Float32Array[]) => ({ ...batch, inputs: { advantages } });
       const refused: [LossBatch, RegExp][] = [
         [wrong({ ...first, predict: first.predict.map((mark, t) => (t === 0 ? 1 : mark)) }), /first token/],

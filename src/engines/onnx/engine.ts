@@ -13,6 +13,7 @@ import type {
 } from '../contracts.ts';
 import { type LossProgram, record } from './loss-program.ts';
 import type { FromHost, HostCalls, HostInfo, HostOptions, ToHost } from './protocol.ts';
+import { emptyGeneration } from './row.ts';
 import { checkSampling } from './truncate.ts';
 
 /** From TypeScript sources (tests, benches) the thread needs a loader first; the package runs compiled files. */
@@ -101,6 +102,7 @@ export class OnnxEngine implements Sampler, Learner {
     } catch (error) {
       return Promise.reject(error);
     }
+    if (request.signal?.aborted) return Promise.resolve(emptyGeneration());
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       const onAbort = () => this.#abort(id);
@@ -109,7 +111,6 @@ export class OnnxEngine implements Sampler, Learner {
       this.#inFlight.set(id, { resolve, reject, request, release });
       if (this.#outbox.length === 0) setImmediate(() => this.#submit());
       this.#outbox.push({ id, request });
-      if (request.signal?.aborted) this.#abort(id);
     });
   }
 
@@ -230,10 +231,13 @@ export class OnnxEngine implements Sampler, Learner {
   }
 
   #abort(id: number): void {
-    // A request still in the outbox must reach the thread before its abort does.
-    setImmediate(() => {
-      if (this.#inFlight.has(id)) this.#send({ type: 'abort', id });
-    });
+    const unsent = this.#outbox.findIndex(entry => entry.id === id);
+    if (unsent < 0) {
+      this.#send({ type: 'abort', id });
+    } else {
+      this.#outbox.splice(unsent, 1);
+      this.#finish(id)?.resolve(emptyGeneration() as never);
+    }
   }
 
   #call<M extends keyof HostCalls>(

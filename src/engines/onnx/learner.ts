@@ -65,6 +65,7 @@ export class OnnxLearnerCore {
   }
 
   async forward(batch: LearnerBatch, which: 'policy' | 'reference' = 'policy'): Promise<ForwardResult> {
+    this.#check(batch);
     this.#forwardSession ??= this.#createForwardSession();
     const session = await this.#forwardSession;
     const weights = which === 'policy' ? this.#model.weights : this.#model.reference();
@@ -87,6 +88,7 @@ export class OnnxLearnerCore {
 
   /** The loss arrives as a recorded program (see loss-program.ts). */
   async forwardBackward(batch: LossBatch, program: LossProgram): Promise<Record<string, number>> {
+    this.#check(batch);
     checkLossInputs(batch, program);
     const training = await this.#trainingSession(program);
     const totals: Record<string, number> = { loss: 0 };
@@ -145,12 +147,15 @@ export class OnnxLearnerCore {
     await (await this.#forwardSession)?.release();
   }
 
-  *#micro(batch: LearnerBatch): Generator<{ indices: number[]; packed: PackedBatch }> {
+  #check(batch: LearnerBatch): void {
     const limits = { vocabSize: this.#model.config.vocabSize, context: this.#model.config.maxPositions };
     batch.sequences.forEach((sequence, index) => {
       checkSequence(sequence, index, limits);
     });
     if (!(batch.temperature > 0)) throw new Error(`the learner needs a temperature above 0, got ${batch.temperature}`);
+  }
+
+  *#micro(batch: LearnerBatch): Generator<{ indices: number[]; packed: PackedBatch }> {
     // A sequence without predictions has nothing to compute.
     const used = batch.sequences.flatMap((sequence, index) => (sequence.predict.includes(1) ? [index] : []));
     const lengths = used.map(index => inputLength(batch.sequences[index]!));

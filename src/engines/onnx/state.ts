@@ -29,7 +29,7 @@ export async function saveState(directory: string, model: Model, learner: OnnxLe
 
 export async function loadState(directory: string, model: Model, learner: OnnxLearnerCore): Promise<void> {
   const source = latestDirectory(directory);
-  const meta = JSON.parse(await readFile(join(source, META_FILE), 'utf8')) as Meta;
+  const meta = await readMeta(join(source, META_FILE));
   if (JSON.stringify(meta.parameters) !== JSON.stringify(parameterSizes(model))) {
     throw new Error(`${source}: the state belongs to a model with other parameters than ${model.directory}`);
   }
@@ -43,6 +43,15 @@ export async function loadState(directory: string, model: Model, learner: OnnxLe
     file.close();
   }
   model.version = meta.version;
+}
+
+async function readMeta(path: string): Promise<Meta> {
+  const text = await readFile(path, 'utf8');
+  try {
+    return JSON.parse(text) as Meta;
+  } catch (cause) {
+    throw new Error(`${path}: not the description of a state (${(cause as Error).message})`, { cause });
+  }
 }
 
 function parameterSizes(model: Model): Meta['parameters'] {
