@@ -65,6 +65,13 @@ export const sigmoid = (x: Node): Node => apply('sigmoid', [x]);
 /** log(1 + exp(x)), overflow-safe. */
 export const softplus = (x: Node): Node => apply('softplus', [x]);
 export const silu = (x: Node): Node => mul(x, sigmoid(x));
+/** x · Φ(x) with the tanh approximation of Φ (Hendrycks & Gimpel, arXiv 1606.08415). */
+export function geluTanh(x: Node): Node {
+  const inner = mul(x, add(mul(square(x), scalar(0.044715 * Math.sqrt(2 / Math.PI))), scalar(Math.sqrt(2 / Math.PI))));
+  return mul(mul(x, scalar(0.5)), add(tanh(inner), scalar(1)));
+}
+/** cap · tanh(x / cap): nearly x where x is small, and never beyond ±cap. */
+export const softCap = (x: Node, cap: number): Node => mul(tanh(mul(x, scalar(1 / cap))), scalar(cap));
 export const square = (x: Node): Node => mul(x, x);
 /** The gradient passes at and inside the bounds and is 0 outside. */
 export const clamp = (x: Node, low: number, high: number): Node => max(min(x, scalar(high)), scalar(low));

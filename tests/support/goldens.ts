@@ -5,7 +5,7 @@ import { SafetensorsFile } from '../../src/nn/checkpoint/safetensors.ts';
 
 /** The decoder goldens of Transformers and PyTorch; tests/goldens/README.md says what they hold. */
 
-const root = fileURLToPath(new URL('../goldens/llama/', import.meta.url));
+const root = fileURLToPath(new URL('../goldens/decoders/', import.meta.url));
 
 export const GOLDEN_MODELS = readdirSync(root);
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LearnerSequence } from '../contracts.ts';
-import { causalMask, checkSequence, inputLength, membership, microBatches, packBatch } from './batch.ts';
+import { checkSequence, inputLength, membership, microBatches, packBatch } from './batch.ts';
 
 const sequence: fc.Arbitrary<LearnerSequence> = fc
   .array(fc.record({ token: fc.nat(9), predict: fc.nat(1) }), { minLength: 1, maxLength: 9 })
@@ -65,10 +65,6 @@ describe('packBatch', () => {
       }),
     );
   });
-});
-
-it('masks the future and nothing else', () => {
-  expect([...causalMask(3, -9)]).toEqual([0, -9, -9, 0, 0, -9, 0, 0, 0]);
 });
 
 it('says which position belongs to which sequence', () => {

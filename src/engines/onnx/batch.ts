@@ -88,13 +88,6 @@ export function packBatch(sequences: readonly LearnerSequence[]): PackedBatch {
   return { symbols: { N, B, T, P, S: B }, feeds: { tokens, pad, unpad, real, places, targets }, offsets };
 }
 
-/** [T, T] additive causal mask. */
-export function causalMask(length: number, masked: number): Float32Array {
-  const mask = new Float32Array(length * length);
-  for (let row = 0; row < length; row++) mask.fill(masked, row * length + row + 1, (row + 1) * length);
-  return mask;
-}
-
 /** [S, P] with 1 where position p belongs to sequence s. */
 export function membership(offsets: readonly number[]): Float32Array {
   const P = offsets.at(-1)!;

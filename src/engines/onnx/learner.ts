@@ -1,22 +1,14 @@
 import { gradients } from '../../nn/derivative.ts';
 import { input, type Node } from '../../nn/graph.ts';
-import { MASKED } from '../../nn/models/attention.ts';
 import { trainingForm, weightInputs } from '../../nn/models/decoder.ts';
 import { view } from '../../nn/models/parameters.ts';
 import { emit } from '../../nn/onnx.ts';
 import type { ForwardResult, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
-import {
-  causalMask,
-  checkSequence,
-  inputLength,
-  membership,
-  microBatches,
-  type PackedBatch,
-  packBatch,
-} from './batch.ts';
+import { checkSequence, inputLength, membership, microBatches, type PackedBatch, packBatch } from './batch.ts';
 import { type LossProgram, replay } from './loss-program.ts';
 import type { Model } from './model.ts';
 import { AdamW, clipGradient } from './optimizer.ts';
+import { sequencePositions } from './positions.ts';
 import { Session } from './session.ts';
 import { symbolicOps } from './symbolic.ts';
 
@@ -166,11 +158,8 @@ export class OnnxLearnerCore {
   }
 
   #feeds({ feeds, symbols }: PackedBatch, temperature: number): Feeds {
-    const rotary = this.#model.rotary(symbols.T);
-    const used = symbols.T * (this.#model.config.headDim / 2);
-    const [cos, sin] = [rotary.cos.subarray(0, used), rotary.sin.subarray(0, used)];
-    const mask = causalMask(symbols.T, MASKED);
-    return { ...feeds, cos, sin, mask, inverse_temperature: Float32Array.of(1 / temperature) };
+    const positions = sequencePositions(this.#model, symbols.T);
+    return { ...feeds, ...positions, inverse_temperature: Float32Array.of(1 / temperature) };
   }
 
   #gradientOutputs(): Record<string, Float32Array> {

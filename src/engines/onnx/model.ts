@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { openCheckpoint, readConfig } from '../../nn/checkpoint/directory.ts';
 import { INDEX_FILE, WEIGHTS_FILE } from '../../nn/checkpoint/shards.ts';
-import { rotaryTables } from '../../nn/models/decoder.ts';
 import type { DecoderConfig } from '../../nn/models/families.ts';
 import { initialise, type Parameter, parameterLayout, view } from '../../nn/models/parameters.ts';
+import { rotaryTables } from '../../nn/models/rope.ts';
+
+type RotaryTables = ReturnType<typeof rotaryTables>;
 
 /** The weights that a sampler and a learner of one thread share, and what both derive from the configuration. */
 export class Model {
@@ -20,11 +22,7 @@ export class Model {
   readonly #initSeed: number | undefined;
   #reference: Float32Array | undefined;
   readonly #views = new WeakMap<Float32Array, Readonly<Record<string, Float32Array>>>();
-  #rotary: { length: number; cos: Float32Array; sin: Float32Array } = {
-    length: 0,
-    cos: new Float32Array(0),
-    sin: new Float32Array(0),
-  };
+  #rotary: { length: number; tables: readonly RotaryTables[] } = { length: 0, tables: [] };
 
   /** Opens a checkpoint directory. One that has a configuration but no weights gets freshly drawn ones by `initSeed`. */
   constructor(directory: string, initSeed?: number) {
@@ -53,13 +51,13 @@ export class Model {
     return views;
   }
 
-  /** Rotary tables of at least `length` positions; [≥ length, D/2] each. */
-  rotary(length: number): { cos: Float32Array; sin: Float32Array } {
+  /** Rotary tables of at least `length` positions, [≥ length, R/2] each, for each kind of `config.ropes`. */
+  rotary(length: number): readonly RotaryTables[] {
     if (length > this.#rotary.length) {
       const grown = Math.min(this.config.maxPositions, Math.max(length, 2 * this.#rotary.length, 256));
-      this.#rotary = { length: grown, ...rotaryTables(this.config, grown) };
+      this.#rotary = { length: grown, tables: this.config.ropes.map(rope => rotaryTables(rope, grown)) };
     }
-    return this.#rotary;
+    return this.#rotary.tables;
   }
 }
 

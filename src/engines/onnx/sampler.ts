@@ -1,11 +1,10 @@
 import type { FinishReason } from '../../episode/episode.ts';
-import { MASKED } from '../../nn/models/attention.ts';
 import { decodeForm, prefillForm, weightInputs } from '../../nn/models/decoder.ts';
 import { emit } from '../../nn/onnx.ts';
 import type { Generation } from '../contracts.ts';
-import { causalMask } from './batch.ts';
 import { KeyValueCache } from './cache.ts';
 import type { Model } from './model.ts';
+import { cachedPositions } from './positions.ts';
 import { PrefixCache } from './prefix-cache.ts';
 import { emptyGeneration, finishReason, generationOf, newRow, type Row, type SamplerRequest, uniform } from './row.ts';
 import { Session } from './session.ts';
@@ -282,26 +281,10 @@ export class OnnxSamplerCore {
   /** Everything that the cached form reads beside tokens, for rows [first, first + count). */
   #cacheFeeds(first: number, count: number, chunk: number): Record<string, Float32Array> {
     const { config } = this.#model;
-    const half = config.headDim / 2;
-    const L = this.#cache.length;
-    const rotary = this.#model.rotary(Math.min(config.maxPositions, L + chunk));
-    const cos = new Float32Array(count * chunk * half);
-    const sin = new Float32Array(count * chunk * half);
-    const mask = new Float32Array(count * L);
-    for (let i = 0; i < count; i++) {
-      const length = this.#cache.lengths[first + i]!;
-      // Places beyond a row's own tokens may lie past the table; what is computed there is dropped.
-      const places = [length * half, (length + chunk) * half] as const;
-      cos.set(rotary.cos.subarray(...places), i * chunk * half);
-      sin.set(rotary.sin.subarray(...places), i * chunk * half);
-      mask.fill(MASKED, i * L + length, (i + 1) * L);
-    }
+    const lengths = this.#cache.lengths.slice(first, first + count);
     const feeds: Record<string, Float32Array> = {
       ...this.#model.views(this.#model.weights),
-      cos,
-      sin,
-      past_mask: mask,
-      chunk_mask: causalMask(chunk, MASKED),
+      ...cachedPositions(this.#model, lengths, this.#cache.length, chunk),
     };
     for (let layer = 0; layer < config.layers; layer++) {
       feeds[`past_key.${layer}`] = this.#cache.view(layer, 'key', first, count);

@@ -7,7 +7,7 @@ import { parameterCount, tensorPlaces } from '../models/parameters.ts';
 import { openCheckpoint, writeCheckpoint } from './directory.ts';
 import { SafetensorsFile, type TensorData, writeSafetensors } from './safetensors.ts';
 
-const goldens = fileURLToPath(new URL('../../../tests/goldens/llama/', import.meta.url));
+const goldens = fileURLToPath(new URL('../../../tests/goldens/decoders/', import.meta.url));
 const models = readdirSync(goldens);
 
 let root: string;

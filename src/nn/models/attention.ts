@@ -5,13 +5,16 @@ import {
   concat,
   div,
   exp,
+  expand,
   matmul,
   max,
   mul,
   reduceMax,
   reduceSum,
   reshape,
+  rmsNorm,
   slice,
+  softCap,
   softmax,
   sub,
   transpose,
@@ -22,7 +25,7 @@ import type { DecoderConfig } from './families.ts';
 /**
  * Grouped-query attention in two forms: over whole padded sequences (training), and over a chunk of new tokens beside
  * a cache of earlier keys and values (sampling). B rows, T sequence length, C chunk length, L cache length,
- * H query heads, K key/value heads, G = H / K, D head size.
+ * H query heads, K key/value heads, G = H / K, D head size, R rotated elements of a head.
  */
 
 /** Additive mask value: finite, so that a row of nothing else still has a defined softmax. */
@@ -32,35 +35,74 @@ export const MASKED = -1e30;
 export type Chunk = 'C' | 1;
 
 interface Heads {
-  /** [B, K, G*C, D], scaled by 1/sqrt(D) */
+  /** [B, K, G*C, D], scaled */
   readonly query: Node;
   /** [B, K, C, D] */
   readonly key: Node;
   readonly value: Node;
 }
 
-/**
- * Rotary position embedding in the half-split convention of Llama checkpoints (RoFormer, arXiv 2104.09864):
- * the pairs are (x_i, x_{i+D/2}). `cos`, `sin` broadcast to [B, heads, C, D/2].
- */
-function rotate(x: Node, cos: Node, sin: Node, headDim: number): Node {
-  const half = headDim / 2;
-  const first = slice(x, 3, 0, half);
-  const second = slice(x, 3, half, headDim);
-  return concat([sub(mul(first, cos), mul(second, sin)), add(mul(second, cos), mul(first, sin))], 3);
+/** What one layer's attention reads beside its input. */
+export interface LayerInputs {
+  /** Rotary tables that broadcast to [B, heads, C, R/2]; absent where positions are not marked. */
+  readonly rotary?: { readonly cos: Node; readonly sin: Node } | undefined;
+  /** [2D] weights of the norms of queries and keys. */
+  readonly qkNorm?: Node | undefined;
 }
 
-/** Splits fused projections [B*C, (H+2K)*D] into rotated queries and keys, and values. */
-function splitHeads(config: DecoderConfig, qkv: Node, rows: string, length: Dim, cos: Node, sin: Node): Heads {
+/**
+ * Rotary position embedding in the half-split convention of Llama checkpoints (RoFormer, arXiv 2104.09864): the pairs
+ * are (x_i, x_{i+R/2}) among the first R elements of a head; the others stay as they are.
+ */
+function rotate(x: Node, { cos, sin }: { readonly cos: Node; readonly sin: Node }, headDim: number): Node {
+  const half = cos.shape.at(-1) as number;
+  const first = slice(x, 3, 0, half);
+  const second = slice(x, 3, half, 2 * half);
+  const rest = 2 * half < headDim ? [slice(x, 3, 2 * half, headDim)] : [];
+  return concat([sub(mul(first, cos), mul(second, sin)), add(mul(second, cos), mul(first, sin)), ...rest], 3);
+}
+
+/** Weights of `rmsNorm` from a stored norm vector. */
+export function normWeight(config: DecoderConfig, stored: Node): Node {
+  return config.normOffset === 0 ? stored : add(stored, scalar(config.normOffset));
+}
+
+/** Normalises each query and key head. x [B, H+K, C, D], stored [2D] */
+function normHeads(config: DecoderConfig, x: Node, stored: Node): Node {
+  const { heads, kvHeads, headDim } = config;
+  const weight = normWeight(config, stored);
+  const ofHeads = (start: number, count: number) =>
+    expand(slice(weight, 0, start, start + headDim), [count, 1, headDim]);
+  return rmsNorm(x, concat([ofHeads(0, heads), ofHeads(headDim, kvHeads)], 0), config.rmsNormEps);
+}
+
+/** Splits fused projections [B*C, (H+2K)*D] into normalised and rotated queries and keys, and values. */
+function splitHeads(config: DecoderConfig, qkv: Node, rows: string, length: Dim, inputs: LayerInputs): Heads {
   const { heads, kvHeads, headDim } = config;
   const all = transpose(reshape(qkv, [rows, length, heads + 2 * kvHeads, headDim]), [0, 2, 1, 3]);
-  const rotated = rotate(slice(all, 1, 0, heads + kvHeads), cos, sin, headDim);
-  const query = mul(slice(rotated, 1, 0, heads), scalar(1 / Math.sqrt(headDim)));
+  const raw = slice(all, 1, 0, heads + kvHeads);
+  const normed = inputs.qkNorm ? normHeads(config, raw, inputs.qkNorm) : raw;
+  const placed = inputs.rotary ? rotate(normed, inputs.rotary, headDim) : normed;
+  const query = mul(slice(placed, 1, 0, heads), scalar(config.queryScale));
   return {
     query: reshape(query, [rows, kvHeads, mulDims(heads / kvHeads, length), headDim]),
-    key: slice(rotated, 1, heads, heads + kvHeads),
+    key: slice(placed, 1, heads, heads + kvHeads),
     value: slice(all, 1, heads + kvHeads, heads + 2 * kvHeads),
   };
+}
+
+/** Scores of queries [B, K, G*C, D] against keys [B, K, L, D], capped and masked: [B, K, G, C, L]. */
+function maskedScores(
+  config: DecoderConfig,
+  query: Node,
+  keys: Node,
+  mask: Node,
+  rows: string,
+  sizes: [Dim, Dim],
+): Node {
+  const { heads, kvHeads, attentionCap } = config;
+  const scores = reshape(matmul(query, transpose(keys, [0, 1, 3, 2])), [rows, kvHeads, heads / kvHeads, ...sizes]);
+  return add(attentionCap === null ? scores : softCap(scores, attentionCap), mask);
 }
 
 /** [B, K, G*C, D] -> [B*C, H*D] */
@@ -73,17 +115,15 @@ function mergeHeads(config: DecoderConfig, context: Node, rows: string, length: 
 /**
  * Causal attention over whole sequences.
  * @param qkv [B*T, (H+2K)*D] padded rows
- * @param cos, sin [T, D/2]
+ * @param inputs rotary tables [T, R/2]
  * @param mask [T, T] additive
  * @returns [B*T, H*D]
  */
-export function sequenceAttention(config: DecoderConfig, qkv: Node, cos: Node, sin: Node, mask: Node): Node {
+export function sequenceAttention(config: DecoderConfig, qkv: Node, inputs: LayerInputs, mask: Node): Node {
   const { heads, kvHeads } = config;
-  const group = heads / kvHeads;
-  const { query, key, value } = splitHeads(config, qkv, 'B', 'T', cos, sin);
-  const scores = matmul(query, transpose(key, [0, 1, 3, 2]));
-  const masked = add(reshape(scores, ['B', kvHeads, group, 'T', 'T']), mask);
-  const weights = reshape(softmax(masked), ['B', kvHeads, mulDims(group, 'T'), 'T']);
+  const { query, key, value } = splitHeads(config, qkv, 'B', 'T', inputs);
+  const scores = maskedScores(config, query, key, mask, 'B', ['T', 'T']);
+  const weights = reshape(softmax(scores), ['B', kvHeads, mulDims(heads / kvHeads, 'T'), 'T']);
   return mergeHeads(config, matmul(weights, value), 'B', 'T');
 }
 
@@ -91,32 +131,26 @@ export function sequenceAttention(config: DecoderConfig, qkv: Node, cos: Node, s
  * Attention of a chunk of C new tokens a row over L cached ones and the chunk itself. Cached and new scores are
  * computed apart, so that the cache is never copied.
  * @param qkv [B*C, (H+2K)*D]
- * @param cos, sin [B, 1, C, D/2]
- * @param pastKey, pastValue [B, K, L, D]
- * @param pastMask [B, 1, 1, 1, L] additive
- * @param chunkMask [C, C] additive
+ * @param inputs rotary tables [B, 1, C, R/2]
+ * @param past keys and values [B, K, L, D]; additive masks: `mask` [B, 1, 1, C or 1, L], `chunkMask` [C, C]
  */
 export function cachedAttention(
   config: DecoderConfig,
   qkv: Node,
-  cos: Node,
-  sin: Node,
+  inputs: LayerInputs,
   past: { readonly key: Node; readonly value: Node; readonly mask: Node; readonly chunkMask: Node },
   chunk: Chunk,
 ): { readonly output: Node; readonly key: Node; readonly value: Node } {
   const { heads, kvHeads } = config;
-  const group = heads / kvHeads;
-  const { query, key, value } = splitHeads(config, qkv, 'B', chunk, cos, sin);
-  const scores = (keys: Node, mask: Node, length: Dim) =>
-    add(reshape(matmul(query, transpose(keys, [0, 1, 3, 2])), ['B', kvHeads, group, chunk, length]), mask);
-  const pastScores = scores(past.key, past.mask, 'L');
-  const newScores = scores(key, past.chunkMask, chunk);
+  const { query, key, value } = splitHeads(config, qkv, 'B', chunk, inputs);
+  const pastScores = maskedScores(config, query, past.key, past.mask, 'B', [chunk, 'L']);
+  const newScores = maskedScores(config, query, key, past.chunkMask, 'B', [chunk, chunk]);
   // One softmax over both parts without joining them.
   const highest = max(reduceMax(pastScores, [4], true), reduceMax(newScores, [4], true));
   const pastWeights = exp(sub(pastScores, highest));
   const newWeights = exp(sub(newScores, highest));
   const total = add(reduceSum(pastWeights, [4], true), reduceSum(newWeights, [4], true));
-  const rows = mulDims(group, chunk);
+  const rows = mulDims(heads / kvHeads, chunk);
   const mixed = add(
     matmul(reshape(pastWeights, ['B', kvHeads, rows, 'L']), past.value),
     matmul(reshape(newWeights, ['B', kvHeads, rows, chunk]), value),

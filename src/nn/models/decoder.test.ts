@@ -6,14 +6,14 @@ import { policyLoss } from '../../algorithms/losses/policy.ts';
 import { ppoObjective } from '../../algorithms/losses/ppo.ts';
 import type { Loss } from '../../algorithms/ops.ts';
 import type { LearnerBatch, LearnerSequence } from '../../engines/contracts.ts';
-import { causalMask, packBatch } from '../../engines/onnx/batch.ts';
+import { packBatch } from '../../engines/onnx/batch.ts';
 import { KeyValueCache } from '../../engines/onnx/cache.ts';
 import { OnnxLearnerCore } from '../../engines/onnx/learner.ts';
 import { record } from '../../engines/onnx/loss-program.ts';
 import { Model } from '../../engines/onnx/model.ts';
+import { cachedPositions, sequencePositions } from '../../engines/onnx/positions.ts';
 import { Session } from '../../engines/onnx/session.ts';
 import { emit } from '../onnx.ts';
-import { MASKED } from './attention.ts';
 import { decodeForm, prefillForm, trainingForm, weightInputs } from './decoder.ts';
 
 /** Absolute, on logits and log-probabilities: the bar against Transformers. */
@@ -67,16 +67,11 @@ describe.each(GOLDEN_MODELS)('%s', name => {
     // The last token is only ever predicted: one more lets the logits after it be seen.
     const batch = data.sequences.map(tokens => sequence([...tokens, 0], [0, ...tokens.map(() => 1)]));
     const packed = packBatch(batch);
-    const { T } = packed.symbols;
-    const { cos, sin } = model.rotary(T);
-    const used = T * (model.config.headDim / 2);
     const outputs = await session.run(
       {
         ...model.views(model.weights),
         ...packed.feeds,
-        cos: cos.subarray(0, used),
-        sin: sin.subarray(0, used),
-        mask: causalMask(T, MASKED),
+        ...sequencePositions(model, packed.symbols.T),
       },
       packed.symbols,
     );
@@ -90,7 +85,6 @@ describe.each(GOLDEN_MODELS)('%s', name => {
     const { config, layout } = model;
     const prefill = await Session.create(emit(prefillForm(config, weightInputs(layout))), { threads: 2 });
     const decode = await Session.create(emit(decodeForm(config, weightInputs(layout))), { threads: 2 });
-    const half = config.headDim / 2;
     const names = Array.from({ length: config.layers }, (_, i) => [`key.${i}`, `value.${i}`]).flat();
     const tokens = data.sequences.at(-1)!;
     const expected = tensor(`logits.${data.sequences.length - 1}`);
@@ -102,15 +96,10 @@ describe.each(GOLDEN_MODELS)('%s', name => {
     let position = 0;
     for (const [step, C] of chunks.entries()) {
       const form = step < 3 ? prefill : decode;
-      const { cos, sin } = model.rotary(config.maxPositions);
-      const mask = new Float32Array(cache.length).fill(MASKED, position);
       const feeds: Record<string, Float32Array | BigInt64Array> = {
         ...model.views(model.weights),
         tokens: BigInt64Array.from(tokens.slice(position, position + C), BigInt),
-        cos: cos.subarray(position * half, (position + C) * half),
-        sin: sin.subarray(position * half, (position + C) * half),
-        past_mask: mask,
-        chunk_mask: causalMask(C, MASKED),
+        ...cachedPositions(model, [position], cache.length, C),
         inverse_temperature: Float32Array.of(1),
         greedy: Float32Array.of(1),
         uniform: Float32Array.of(0),

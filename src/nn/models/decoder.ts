@@ -6,6 +6,7 @@ import {
   cumsum,
   exp,
   gatherRows,
+  geluTanh,
   greater,
   linear,
   logSoftmax,
@@ -17,20 +18,23 @@ import {
   rmsNorm,
   silu,
   slice,
+  softCap,
   takeLast,
   unpadRows,
   where,
 } from '../ops.ts';
 import { mulDims } from '../shape.ts';
-import { type Chunk, cachedAttention, sequenceAttention } from './attention.ts';
+import { type Chunk, cachedAttention, type LayerInputs, normWeight, sequenceAttention } from './attention.ts';
 import type { DecoderConfig } from './families.ts';
+import { kindInput } from './layers.ts';
 import type { Parameter } from './parameters.ts';
 
 /**
- * The Llama-style decoder as a graph: a training form (whole sequences, packed rows), a prefill form and a decode form
- * (new tokens over a cache). All read the same weights, in the checkpoint's layout.
+ * The decoder as a graph: a training form (whole sequences, packed rows) with tokens or values as its result, a prefill
+ * form and a decode form (new tokens over a cache). All read the same weights, in the checkpoint's layout.
  *
- * Symbols: N packed tokens, B rows, T longest row, P predicted positions, C chunk, L cache length, V vocabulary.
+ * Symbols: N packed tokens, B rows, T longest row, P predicted positions, C chunk, L cache length, V vocabulary; R is
+ * the number of rotated elements of a head.
  */
 
 export type Weights = (name: string) => Node;
@@ -47,25 +51,54 @@ export function weightInputs(layout: readonly Parameter[]): Weights {
 
 type Attend = (qkv: Node, layer: number) => Node;
 
-function decoderBlocks(config: DecoderConfig, weights: Weights, embedded: Node, attend: Attend): Node {
-  let x = embedded;
+function norm(config: DecoderConfig, x: Node, stored: Node): Node {
+  return rmsNorm(x, normWeight(config, stored), config.rmsNormEps);
+}
+
+function decoderBlocks(config: DecoderConfig, weights: Weights, tokens: Node, attend: Attend): Node {
+  const { biases, intermediateSize, embeddingScale } = config;
+  const activate = { silu, geluTanh }[config.activation];
+  let x = gatherRows(weights('embed'), tokens);
+  if (embeddingScale !== 1) x = mul(x, scalar(embeddingScale));
   for (let layer = 0; layer < config.layers; layer++) {
     const weight = (name: string) => weights(`layers.${layer}.${name}`);
-    const bias = (name: string, present: boolean) => (present ? weight(`${name}_bias`) : undefined);
-    const attended = rmsNorm(x, weight('input_norm'), config.rmsNormEps);
-    const qkv = linear(attended, weight('qkv'), bias('qkv', config.attentionBias));
-    x = add(x, linear(attend(qkv, layer), weight('o')));
-    const gateUp = linear(rmsNorm(x, weight('post_norm'), config.rmsNormEps), weight('gate_up'));
-    const gate = slice(gateUp, 1, 0, config.intermediateSize);
-    const up = slice(gateUp, 1, config.intermediateSize, 2 * config.intermediateSize);
-    x = add(x, linear(mul(silu(gate), up), weight('down')));
+    const project = (input: Node, name: string, bias: boolean) =>
+      linear(input, weight(name), bias ? weight(`${name}_bias`) : undefined);
+    const out = (result: Node, name: string) => (config.sandwichNorms ? norm(config, result, weight(name)) : result);
+
+    const qkv = project(norm(config, x, weight('input_norm')), 'qkv', biases.qkv);
+    x = add(x, out(project(attend(qkv, layer), 'o', biases.output), 'attention_out_norm'));
+    const gateUp = project(norm(config, x, weight('mlp_norm')), 'gate_up', biases.mlp);
+    const gate = slice(gateUp, 1, 0, intermediateSize);
+    const up = slice(gateUp, 1, intermediateSize, 2 * intermediateSize);
+    x = add(x, out(project(mul(activate(gate), up), 'down', biases.mlp), 'mlp_out_norm'));
   }
   return x;
 }
 
 /** Logits of some rows of the last hidden state: [R, hidden] -> [R, V]. */
 function head(config: DecoderConfig, weights: Weights, rows: Node): Node {
-  return linear(rmsNorm(rows, weights('norm'), config.rmsNormEps), weights(config.tied ? 'embed' : 'lm_head'));
+  const logits = linear(norm(config, rows, weights('norm')), weights(config.tied ? 'embed' : 'lm_head'));
+  return config.logitCap === null ? logits : softCap(logits, config.logitCap);
+}
+
+/** One node for each kind of layer, and which of them a layer reads. */
+function layerInputs(
+  config: DecoderConfig,
+  weights: Weights,
+  table: (name: string, columns: number) => Node,
+): (layer: number) => LayerInputs {
+  const rotary = config.ropes.map(({ frequencies }, kind) => ({
+    cos: table(kindInput('cos', kind), frequencies.length),
+    sin: table(kindInput('sin', kind), frequencies.length),
+  }));
+  return layer => {
+    const { rope } = config.layerKinds[layer]!;
+    return {
+      rotary: rope === null ? undefined : rotary[rope],
+      qkNorm: config.qkNorm ? weights(`layers.${layer}.qk_norm`) : undefined,
+    };
+  };
 }
 
 export interface TrainingGraph {
@@ -78,25 +111,29 @@ export interface TrainingGraph {
 }
 
 /**
- * Training form. Inputs: `tokens` [N] of all rows one after another; `pad` [B*T] and `unpad` [N] move packed rows to
- * padded places and back, `real` [B*T, 1] marks the places in use; `cos`, `sin` [T, D/2]; `mask` [T, T] additive;
- * `places` [P] packed rows whose next token is predicted; `targets` [P] those tokens; `inverse_temperature` [].
- * The vocabulary projection runs at the P predicted positions only.
+ * Last hidden states [N, hidden] of whole sequences. Inputs: `tokens` [N] of all rows one after another; `pad` [B*T]
+ * and `unpad` [N] move packed rows to padded places and back, `real` [B*T, 1] marks the places in use; `cos`, `sin`
+ * [T, R/2] for each kind of rotary embedding and `mask` [T, T], additive, for each window (see `kindInput`).
  */
-export function trainingForm(config: DecoderConfig, weights: Weights): TrainingGraph {
-  const half = config.headDim / 2;
-  const cos = input('cos', ['T', half]);
-  const sin = input('sin', ['T', half]);
-  const mask = input('mask', ['T', 'T']);
+function packedForm(config: DecoderConfig, weights: Weights): Node {
+  const inputs = layerInputs(config, weights, (name, columns) => input(name, ['T', columns]));
+  const masks = config.windows.map((_, kind) => input(kindInput('mask', kind), ['T', 'T']));
   const pad = input('pad', ['B*T'], 'int64');
   const unpad = input('unpad', ['N'], 'int64');
   const real = input('real', ['B*T', 1]);
-
-  const embedded = gatherRows(weights('embed'), input('tokens', ['N'], 'int64'));
-  const hidden = decoderBlocks(config, weights, embedded, qkv => {
-    const attended = sequenceAttention(config, padRows(qkv, pad, unpad), cos, sin, mask);
-    return unpadRows(attended, unpad, pad, real);
+  return decoderBlocks(config, weights, input('tokens', ['N'], 'int64'), (qkv, layer) => {
+    const mask = masks[config.layerKinds[layer]!.window]!;
+    return unpadRows(sequenceAttention(config, padRows(qkv, pad, unpad), inputs(layer), mask), unpad, pad, real);
   });
+}
+
+/**
+ * Training form. Inputs of `packedForm`, and `places` [P] packed rows whose next token is predicted; `targets` [P]
+ * those tokens; `inverse_temperature` []. The vocabulary projection runs at the P predicted positions only.
+ */
+export function trainingForm(config: DecoderConfig, weights: Weights): TrainingGraph {
+  needHead(config, 'lm');
+  const hidden = packedForm(config, weights);
   const logits = head(config, weights, gatherRows(hidden, input('places', ['P'], 'int64')));
   const logp = logSoftmax(mul(logits, input('inverse_temperature', [])));
   return {
@@ -107,22 +144,45 @@ export function trainingForm(config: DecoderConfig, weights: Weights): TrainingG
 }
 
 /**
+ * Training form of a model with a value head: values [P] of the hidden states at `places` [P], that is, of what was
+ * read up to and including those tokens. Inputs of `packedForm` beside `places`.
+ */
+export function valueForm(config: DecoderConfig, weights: Weights): Node {
+  needHead(config, 'score');
+  const rows = gatherRows(packedForm(config, weights), input('places', ['P'], 'int64'));
+  return reshape(linear(norm(config, rows, weights('norm')), weights('score')), ['P']);
+}
+
+function needHead(config: DecoderConfig, head: DecoderConfig['head']): void {
+  if (config.head === head) return;
+  throw new Error(
+    head === 'lm'
+      ? `a ${config.architecture} with a value head predicts no tokens; give the causal language model`
+      : `the ${config.architecture} has no value head; give its config through scoreConfig`,
+  );
+}
+
+/**
  * Cached form: a chunk of C new tokens for each of B rows over a cache. Inputs: `tokens` [B*C]; `cos`, `sin`
- * [B, 1, C, D/2] at each row's positions; `past_mask` [B, 1, 1, 1, L] and `chunk_mask` [C, C] additive; `past_key.i`,
- * `past_value.i` [B, K, L, D]. Gives the last hidden state [B*C, hidden] and `key.i`, `value.i` [B, K, C, D].
+ * [B, 1, C, R/2] at each row's positions, for each kind of rotary embedding; for each window `chunk_mask` [C, C] and
+ * `past_mask` [B, 1, 1, 1, L], or [B, 1, 1, C, L] where it is not null, both additive; `past_key.i`, `past_value.i`
+ * [B, K, L, D]. Gives the last hidden state [B*C, hidden] and `key.i`, `value.i` [B, K, C, D].
  */
 function cachedForm(config: DecoderConfig, weights: Weights, chunk: Chunk) {
+  needHead(config, 'lm');
   const { kvHeads, headDim } = config;
-  const cos = input('cos', ['B', 1, chunk, headDim / 2]);
-  const sin = input('sin', ['B', 1, chunk, headDim / 2]);
-  const mask = input('past_mask', ['B', 1, 1, 1, 'L']);
-  const chunkMask = input('chunk_mask', [chunk, chunk]);
+  const inputs = layerInputs(config, weights, (name, columns) => input(name, ['B', 1, chunk, columns]));
+  const masks = config.windows.map((window, kind) => ({
+    mask: input(kindInput('past_mask', kind), ['B', 1, 1, window === null ? 1 : chunk, 'L']),
+    chunkMask: input(kindInput('chunk_mask', kind), [chunk, chunk]),
+  }));
   const cache: Record<string, Node> = {};
-  const embedded = gatherRows(weights('embed'), input('tokens', [mulDims('B', chunk)], 'int64'));
-  const hidden = decoderBlocks(config, weights, embedded, (qkv, layer) => {
+  const tokens = input('tokens', [mulDims('B', chunk)], 'int64');
+  const hidden = decoderBlocks(config, weights, tokens, (qkv, layer) => {
     const key = input(`past_key.${layer}`, ['B', kvHeads, 'L', headDim]);
     const value = input(`past_value.${layer}`, ['B', kvHeads, 'L', headDim]);
-    const attended = cachedAttention(config, qkv, cos, sin, { key, value, mask, chunkMask }, chunk);
+    const past = { key, value, ...masks[config.layerKinds[layer]!.window]! };
+    const attended = cachedAttention(config, qkv, inputs(layer), past, chunk);
     cache[`key.${layer}`] = attended.key;
     cache[`value.${layer}`] = attended.value;
     return attended.output;
@@ -151,19 +211,4 @@ export function decodeForm(config: DecoderConfig, weights: Weights): Record<stri
   const sampled = argmax(cast(greater(cumulative, threshold), 'float32'));
   const token = where(greater(input('greedy', ['B']), scalar(0.5)), argmax(logp), sampled);
   return { ...cache, token, logprob: takeLast(logp, token), logp };
-}
-
-/** Rotary tables for positions 0 … length−1: cos and sin, [length, D/2] each. */
-export function rotaryTables(config: DecoderConfig, length: number): { cos: Float32Array; sin: Float32Array } {
-  const half = config.headDim / 2;
-  const cos = new Float32Array(length * half);
-  const sin = new Float32Array(length * half);
-  for (let i = 0; i < half; i++) {
-    const frequency = config.ropeTheta ** (-i / half);
-    for (let position = 0; position < length; position++) {
-      cos[position * half + i] = Math.cos(position * frequency);
-      sin[position * half + i] = Math.sin(position * frequency);
-    }
-  }
-  return { cos, sin };
 }

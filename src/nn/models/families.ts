@@ -1,8 +1,12 @@
-import { z } from 'zod';
+import { ARCHITECTURES, type Architecture, classifierName, FAMILIES, type Family } from './architectures.ts';
+import { type HuggingFaceConfig, parseConfig } from './huggingface.ts';
+import { type LayerKinds, layerKinds } from './layers.ts';
 
 /** What differs between decoder checkpoints; everything that a graph or a parameter layout asks about a model. */
-export interface DecoderConfig {
+export interface DecoderConfig extends LayerKinds {
   readonly architecture: Architecture;
+  /** `lm` predicts tokens; `score` gives one number for a hidden state (a critic or a reward model). */
+  readonly head: 'lm' | 'score';
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly layers: number;
@@ -13,13 +17,26 @@ export interface DecoderConfig {
   readonly headDim: number;
   readonly intermediateSize: number;
   readonly rmsNormEps: number;
-  readonly ropeTheta: number;
-  /** Longest sequence in tokens. */
-  readonly maxPositions: number;
+  /** Norms multiply by this plus their weight: 1 where weights are stored around 0 (Gemma), else 0. */
+  readonly normOffset: 0 | 1;
+  /** The results of attention and of the feed-forward block are normalised as well, before they are added. */
+  readonly sandwichNorms: boolean;
+  /** Queries and keys are normalised over each head before they are rotated. */
+  readonly qkNorm: boolean;
+  /** Which projections add a bias. */
+  readonly biases: { readonly qkv: boolean; readonly output: boolean; readonly mlp: boolean };
+  /** The checkpoint stores q, k, v as one tensor, and gate, up as one. */
+  readonly fusedTensors: boolean;
+  readonly activation: Activation;
+  /** Factor on token embeddings. */
+  readonly embeddingScale: number;
+  /** Factor on queries. */
+  readonly queryScale: number;
+  /** Attention scores and logits become cap · tanh(x / cap); null leaves them. */
+  readonly attentionCap: number | null;
+  readonly logitCap: number | null;
   /** The output projection is the embedding matrix. */
   readonly tied: boolean;
-  /** The query, key and value projections add a bias. */
-  readonly attentionBias: boolean;
   /** Standard deviation of freshly drawn weights. */
   readonly initializerRange: number;
   readonly bosToken: number | null;
@@ -27,55 +44,14 @@ export interface DecoderConfig {
   readonly padToken: number | null;
 }
 
-/** Known values of `architectures`, each with the `model_type` that Transformers finds it by. */
-const MODEL_TYPES = { LlamaForCausalLM: 'llama', MistralForCausalLM: 'mistral', Qwen2ForCausalLM: 'qwen2' } as const;
-export type Architecture = keyof typeof MODEL_TYPES;
-export const ARCHITECTURES = Object.keys(MODEL_TYPES) as Architecture[];
-
-const size = z.int().positive();
-const token = z.int().nonnegative();
-/** Transformers 5 writes `rope_parameters`; before, `rope_theta` stood alone and `rope_scaling` was its extension. */
-const rope = z.record(z.string(), z.unknown());
-
-const schema = z.object({
-  model_type: z.string(),
-  vocab_size: size,
-  hidden_size: size,
-  num_hidden_layers: size,
-  num_attention_heads: size,
-  num_key_value_heads: size.nullish(),
-  head_dim: size.nullish(),
-  intermediate_size: size,
-  rms_norm_eps: z.number().positive().default(1e-6),
-  max_position_embeddings: size,
-  tie_word_embeddings: z.boolean().default(false),
-  initializer_range: z.number().positive().default(0.02),
-  bos_token_id: token.nullish(),
-  eos_token_id: z.union([token, z.array(token)]).nullish(),
-  pad_token_id: z.int().nullish(),
-  rope_theta: z.number().positive().nullish(),
-  rope_parameters: rope.nullish(),
-  rope_scaling: rope.nullish(),
-  hidden_act: z.string().default('silu'),
-  attention_bias: z.boolean().nullish(),
-  mlp_bias: z.boolean().nullish(),
-  attention_dropout: z.number().nullish(),
-  sliding_window: size.nullish(),
-  use_sliding_window: z.boolean().nullish(),
-  layer_types: z.array(z.string()).nullish(),
-  quantization_config: z.unknown().optional(),
-});
-type HuggingFaceConfig = z.infer<typeof schema>;
-
-/** Fields whose absence Transformers fills with a number that depends on the architecture: here they must be given. */
-const REQUIRED: Readonly<Record<Architecture, readonly (keyof HuggingFaceConfig)[]>> = {
-  LlamaForCausalLM: [],
-  MistralForCausalLM: ['num_key_value_heads', 'sliding_window'],
-  Qwen2ForCausalLM: ['num_key_value_heads'],
+/** `geluTanh` is the tanh approximation of GELU. */
+export type Activation = 'silu' | 'geluTanh';
+const ACTIVATIONS: Readonly<Record<string, Activation>> = {
+  silu: 'silu',
+  swish: 'silu',
+  gelu_pytorch_tanh: 'geluTanh',
+  gelu_new: 'geluTanh',
 };
-
-/** The rotary base where neither form of it is given, as in Transformers. */
-const DEFAULT_ROPE_THETA = 10_000;
 
 /**
  * Reads the parsed content of a Hugging Face `config.json`. `where` names the file in errors. Throws on a missing or
@@ -83,15 +59,13 @@ const DEFAULT_ROPE_THETA = 10_000;
  * implemented: nothing is ignored.
  */
 export function decoderConfig(raw: unknown, where = 'config.json'): DecoderConfig {
-  const architecture = knownArchitecture(raw, where);
-  const parsed = schema.safeParse(raw);
-  if (!parsed.success)
-    throw new Error(`${where}: ${parsed.error.issues.map(issue => describe(issue, raw)).join('; ')}`);
-  const config = parsed.data;
-  const absent = REQUIRED[architecture].find(field => config[field] === undefined);
+  const { architecture, head } = knownArchitecture(raw, where);
+  const family: Family = FAMILIES[architecture];
+  const config = parseConfig(raw, where);
+  const absent = family.required?.find(field => config[field] === undefined);
   if (absent !== undefined) throw new Error(`${where}: ${absent} is missing; ${architecture} needs it (null for none)`);
-  const ropeTheta = readRope(config, where);
-  refuseUnsupported(config, architecture, where);
+  refuseUnsupported(config, architecture, family, where);
+  if (head === 'score') checkLabels(config, where);
 
   const heads = config.num_attention_heads;
   const kvHeads = config.num_key_value_heads ?? heads;
@@ -99,7 +73,7 @@ export function decoderConfig(raw: unknown, where = 'config.json'): DecoderConfi
   if (heads % kvHeads !== 0) {
     throw new Error(`${where}: num_attention_heads ${heads} is not a multiple of num_key_value_heads ${kvHeads}`);
   }
-  if (architecture === 'LlamaForCausalLM' && config.hidden_size % heads !== 0) {
+  if ((architecture === 'LlamaForCausalLM' || family.gemma) && config.hidden_size % heads !== 0) {
     // Not needed here, but Transformers would refuse to load what is written.
     throw new Error(`${where}: hidden_size ${config.hidden_size} is not a multiple of num_attention_heads ${heads}`);
   }
@@ -108,9 +82,13 @@ export function decoderConfig(raw: unknown, where = 'config.json'): DecoderConfi
       `${where}: head_dim (hidden_size ${config.hidden_size} / num_attention_heads ${heads} if not given) is ${headDim}; rotary embeddings need an even integer`,
     );
   }
+  const attentionBias = family.attentionBias === 'option' && config.attention_bias === true;
   const eos = config.eos_token_id ?? [];
+  const cap = (field: NonNullable<Family['caps']>[number]) =>
+    family.caps?.includes(field) ? (config[field] ?? null) : null;
   return {
     architecture,
+    head,
     vocabSize: config.vocab_size,
     hiddenSize: config.hidden_size,
     layers: config.num_hidden_layers,
@@ -118,84 +96,103 @@ export function decoderConfig(raw: unknown, where = 'config.json'): DecoderConfi
     kvHeads,
     headDim,
     intermediateSize: config.intermediate_size,
-    rmsNormEps: config.rms_norm_eps,
-    ropeTheta,
-    maxPositions: config.max_position_embeddings,
-    tied: config.tie_word_embeddings,
-    attentionBias: architecture === 'Qwen2ForCausalLM',
+    rmsNormEps: config.rms_norm_eps ?? family.rmsNormEps ?? 1e-6,
+    normOffset: family.gemma ? 1 : 0,
+    sandwichNorms: family.gemma ?? false,
+    qkNorm: family.qkNorm ?? false,
+    biases: {
+      qkv: attentionBias || family.attentionBias === 'qkv',
+      output: attentionBias,
+      mlp: family.mlpBias === true && config.mlp_bias === true,
+    },
+    fusedTensors: family.fusedTensors ?? false,
+    activation: ACTIVATIONS[activationField(config, family).value]!,
+    // In float32, like Transformers with float32 weights; with bfloat16 weights it rounds the factor to bfloat16.
+    embeddingScale: family.gemma ? Math.sqrt(config.hidden_size) : 1,
+    queryScale: 1 / Math.sqrt(family.gemma ? config.query_pre_attn_scalar! : headDim),
+    attentionCap: cap('attn_logit_softcapping'),
+    logitCap: cap('final_logit_softcapping'),
+    tied: config.tie_word_embeddings ?? family.tied ?? false,
     initializerRange: config.initializer_range,
     bosToken: config.bos_token_id ?? null,
     eosTokens: typeof eos === 'number' ? [eos] : eos,
     padToken: config.pad_token_id ?? null,
+    ...layerKinds(config, family, headDim, where),
   };
 }
 
-function knownArchitecture(raw: unknown, where: string): Architecture {
+/** The raw `config.json` of the same model with a `score` head instead of its token head, as Transformers writes it. */
+export function scoreConfig(raw: Readonly<Record<string, unknown>>, where = 'config.json'): Record<string, unknown> {
+  const { architecture } = knownArchitecture(raw, where);
+  return {
+    ...raw,
+    architectures: [classifierName(architecture)],
+    id2label: { '0': 'LABEL_0' },
+    label2id: { LABEL_0: 0 },
+  };
+}
+
+function knownArchitecture(raw: unknown, where: string): Pick<DecoderConfig, 'architecture' | 'head'> {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
     throw new Error(`${where}: expected a JSON object, found ${JSON.stringify(raw)}`);
   }
   const named = (raw as { architectures?: unknown }).architectures;
   const name = Array.isArray(named) && named.length === 1 ? named[0] : named;
-  const found = ARCHITECTURES.find(known => known === name);
+  const found = ARCHITECTURES.find(known => known === name || classifierName(known) === name);
   if (found === undefined) {
     throw new Error(
       `${where}: architectures is ${JSON.stringify(named)}; one of ${ARCHITECTURES.join(', ')} is needed`,
     );
   }
-  return found;
+  return { architecture: found, head: found === name ? 'lm' : 'score' };
 }
 
-function describe(issue: z.core.$ZodIssue, raw: unknown): string {
-  let value: unknown = raw;
-  for (const key of issue.path) value = (value as Record<PropertyKey, unknown> | undefined)?.[key];
-  const what = value === undefined ? 'is missing' : `is ${JSON.stringify(value)}`;
-  return `${issue.path.join('.')} ${what} (${issue.message})`;
+function activationField(config: HuggingFaceConfig, family: Family) {
+  return family.gemma
+    ? { name: 'hidden_activation' as const, value: config.hidden_activation ?? 'gelu_pytorch_tanh' }
+    : { name: 'hidden_act' as const, value: config.hidden_act ?? 'silu' };
 }
 
-function readRope(config: HuggingFaceConfig, where: string): number {
-  for (const field of ['rope_parameters', 'rope_scaling'] as const) {
-    for (const [key, value] of Object.entries(config[field] ?? {})) {
-      const plain =
-        value === null ||
-        (field === 'rope_parameters' && key === 'rope_theta') ||
-        ((key === 'rope_type' || key === 'type') && value === 'default') ||
-        (key === 'partial_rotary_factor' && value === 1);
-      if (plain) continue;
-      throw new Error(
-        `${where}: ${field}.${key} is ${JSON.stringify(value)}; only unscaled rotary embeddings (rope_type "default") are supported`,
-      );
-    }
-  }
-  const theta = config.rope_parameters?.rope_theta ?? config.rope_theta ?? DEFAULT_ROPE_THETA;
-  if (typeof theta !== 'number' || !(theta > 0)) {
-    throw new Error(`${where}: rope_parameters.rope_theta is ${JSON.stringify(theta)}; expected a number above 0`);
-  }
-  return theta;
-}
-
-function refuseUnsupported(config: HuggingFaceConfig, architecture: Architecture, where: string): void {
+function refuseUnsupported(config: HuggingFaceConfig, architecture: Architecture, family: Family, where: string): void {
   const refuse = (field: keyof HuggingFaceConfig, remedy: string) => {
     throw new Error(`${where}: ${field} is ${JSON.stringify(config[field])}, which is not supported; ${remedy}`);
   };
-  if (config.model_type !== MODEL_TYPES[architecture]) {
-    refuse('model_type', `${architecture} needs ${JSON.stringify(MODEL_TYPES[architecture])}`);
+  if (config.model_type !== family.modelType) {
+    refuse('model_type', `${architecture} needs ${JSON.stringify(family.modelType)}`);
   }
-  if (config.hidden_act !== 'silu' && config.hidden_act !== 'swish') {
-    refuse('hidden_act', 'only "silu" is');
+  const activation = activationField(config, family);
+  if (!Object.hasOwn(ACTIVATIONS, activation.value)) {
+    refuse(activation.name, `known are ${Object.keys(ACTIVATIONS).join(', ')}`);
   }
-  if (architecture === 'LlamaForCausalLM' && config.attention_bias) {
-    refuse('attention_bias', 'use a checkpoint without it (Qwen2ForCausalLM has biases on q, k and v)');
+  if (config.attention_bias && family.attentionBias === undefined) {
+    refuse('attention_bias', `${architecture} has no such biases`);
   }
-  if (config.mlp_bias) refuse('mlp_bias', 'use a checkpoint without it');
-  if (config.attention_dropout) refuse('attention_dropout', 'set it to 0');
+  if (config.attention_bias === false && family.attentionBias === 'qkv') {
+    refuse('attention_bias', `${architecture} always has biases on q, k and v`);
+  }
+  if (config.mlp_bias && !family.mlpBias) refuse('mlp_bias', `${architecture} has no such biases`);
+  for (const field of ['attn_logit_softcapping', 'final_logit_softcapping'] as const) {
+    if (config[field] != null && !family.caps?.includes(field)) refuse(field, `${architecture} has no such cap`);
+  }
+  if (config.query_pre_attn_scalar != null && !family.gemma) {
+    refuse('query_pre_attn_scalar', `${architecture} scales queries by the head size`);
+  }
+  if (family.gemma && config.query_pre_attn_scalar == null) {
+    refuse('query_pre_attn_scalar', 'a number above 0 is needed');
+  }
+  if (config.use_bidirectional_attention) refuse('use_bidirectional_attention', 'only causal attention is');
+  for (const field of ['attention_dropout', 'resid_pdrop', 'embd_pdrop'] as const) {
+    if (config[field]) refuse(field, 'set it to 0');
+  }
   if (config.quantization_config != null) {
     refuse('quantization_config', 'use the F32, F16 or BF16 checkpoint it was made from');
   }
-  const window = architecture === 'Qwen2ForCausalLM' && !config.use_sliding_window ? null : config.sliding_window;
-  if (window != null && window < config.max_position_embeddings) {
-    refuse('sliding_window', `lower max_position_embeddings to ${window}: up to there attention is the same`);
-  }
-  if (config.layer_types?.some(type => type !== 'full_attention')) {
-    refuse('layer_types', 'only "full_attention" is');
-  }
+}
+
+function checkLabels(config: HuggingFaceConfig, where: string): void {
+  const labels = config.num_labels ?? (config.id2label ? Object.keys(config.id2label).length : 2);
+  if (labels === 1) return;
+  throw new Error(
+    `${where}: the head has ${labels} outputs (num_labels, or the entries of id2label, or 2 if neither is given); a value head has 1`,
+  );
 }

@@ -41,13 +41,44 @@ describe('parameterLayout', () => {
 
   it('drops the output projection when it is tied and the biases where there are none', () => {
     expect(layout.some(parameter => parameter.name === 'lm_head')).toBe(true);
-    const plain = parameterLayout({ ...config, tied: true, attentionBias: false }).map(parameter => parameter.name);
+    const plain = parameterLayout({ ...config, tied: true, biases: { qkv: false, output: false, mlp: false } }).map(
+      parameter => parameter.name,
+    );
     expect(plain.filter(name => name === 'lm_head' || name.endsWith('bias'))).toEqual([]);
+  });
+
+  it('stacks the norms of queries and keys, and reads fused tensors whole', () => {
+    const parts = (name: string) =>
+      parameterLayout({ ...config, qkNorm: true, fusedTensors: true }).find(parameter => parameter.name === name)!
+        .parts;
+    expect(parts('layers.1.qk_norm')).toEqual([
+      { tensor: 'model.layers.1.self_attn.q_norm.weight', rows: 8 },
+      { tensor: 'model.layers.1.self_attn.k_norm.weight', rows: 8 },
+    ]);
+    expect(parts('layers.0.qkv')[0]).toEqual({ tensor: 'model.layers.0.self_attn.qkv_proj.weight', rows: 64 });
+    expect(parts('layers.0.gate_up')).toEqual([{ tensor: 'model.layers.0.mlp.gate_up_proj.weight', rows: 80 }]);
+  });
+
+  it('names the norms around the blocks of Gemma as its checkpoints do', () => {
+    const norms = parameterLayout({ ...config, sandwichNorms: true }).filter(({ name }) =>
+      /^layers.0.*norm$/.test(name),
+    );
+    expect(norms.map(({ name, parts }) => [name, parts[0]!.tensor.split('.')[3]])).toEqual([
+      ['layers.0.input_norm', 'input_layernorm'],
+      ['layers.0.attention_out_norm', 'post_attention_layernorm'],
+      ['layers.0.mlp_norm', 'pre_feedforward_layernorm'],
+      ['layers.0.mlp_out_norm', 'post_feedforward_layernorm'],
+    ]);
+  });
+
+  it('has a value head in the place of the vocabulary projection', () => {
+    const last = parameterLayout({ ...config, head: 'score' }).at(-1)!;
+    expect(last).toMatchObject({ name: 'score', shape: [1, 24], parts: [{ tensor: 'score.weight', rows: 1 }] });
   });
 
   it('decays matrices only, where decay is selective', () => {
     const spared = new Set(layout.filter(({ decay }) => !decay).map(({ name }) => name.replace(/\d/, 'i')));
-    expect([...spared]).toEqual(['layers.i.input_norm', 'layers.i.qkv_bias', 'layers.i.post_norm', 'norm']);
+    expect([...spared]).toEqual(['layers.i.input_norm', 'layers.i.qkv_bias', 'layers.i.mlp_norm', 'norm']);
   });
 });
 
@@ -69,6 +100,11 @@ describe('initialise', () => {
   it('draws the same weights from the same seed and others from another', () => {
     expect(initialise(config, layout, 7)).toEqual(weights);
     expect(initialise(config, layout, 8)).not.toEqual(weights);
+  });
+
+  it('sets norms of Gemma, whose weights are stored less 1, to 0', () => {
+    const weights = initialise({ ...config, normOffset: 1 }, layout, 7);
+    expect(view(weights, layout.find(({ name }) => name === 'norm')!).every(value => value === 0)).toBe(true);
   });
 
   it('sets norms to 1 and biases to 0', () => {

@@ -21,10 +21,11 @@ export interface Parameter {
 /**
  * All parameters in the order of the flat array, without gaps. Projections that read the same input are adjacent
  * and fused: `layers.i.qkv` is [(heads + 2 kvHeads) headDim, hidden] with query, key and value rows in that order,
- * `layers.i.gate_up` is [2 intermediate, hidden]. `lm_head` is absent when the embedding is tied.
+ * `layers.i.gate_up` is [2 intermediate, hidden]; `layers.i.qk_norm` is [2 headDim], queries first. `lm_head` is absent
+ * when the embedding is tied; in its place a model with a value head has `score` [1, hidden].
  */
 export function parameterLayout(config: DecoderConfig): Parameter[] {
-  const { hiddenSize: hidden, intermediateSize, headDim, vocabSize } = config;
+  const { hiddenSize: hidden, intermediateSize, headDim, vocabSize, biases } = config;
   const queryRows = config.heads * headDim;
   const kvRows = config.kvHeads * headDim;
   const layout: Parameter[] = [];
@@ -45,25 +46,41 @@ export function parameterLayout(config: DecoderConfig): Parameter[] {
     const layer = `model.layers.${i}`;
     const attention = `${layer}.self_attn`;
     const mlp = `${layer}.mlp`;
-    const qkv = (kind: 'weight' | 'bias') => ({
-      [`${attention}.q_proj.${kind}`]: queryRows,
-      [`${attention}.k_proj.${kind}`]: kvRows,
-      [`${attention}.v_proj.${kind}`]: kvRows,
-    });
-    add(`layers.${i}.input_norm`, { [`${layer}.input_layernorm.weight`]: hidden });
-    add(`layers.${i}.qkv`, qkv('weight'), hidden);
-    if (config.attentionBias) add(`layers.${i}.qkv_bias`, qkv('bias'));
-    add(`layers.${i}.o`, { [`${attention}.o_proj.weight`]: hidden }, queryRows);
-    add(`layers.${i}.post_norm`, { [`${layer}.post_attention_layernorm.weight`]: hidden });
-    add(
-      `layers.${i}.gate_up`,
-      { [`${mlp}.gate_proj.weight`]: intermediateSize, [`${mlp}.up_proj.weight`]: intermediateSize },
-      hidden,
-    );
-    add(`layers.${i}.down`, { [`${mlp}.down_proj.weight`]: hidden }, intermediateSize);
+    /** A projection, and its bias if it has one; `rows` names the modules whose tensors are stacked. */
+    const project = (name: string, rows: Readonly<Record<string, number>>, columns: number, bias: boolean) => {
+      const tensors = (kind: string) =>
+        Object.fromEntries(Object.entries(rows).map(([module, count]) => [`${module}.${kind}`, count]));
+      add(`layers.${i}.${name}`, tensors('weight'), columns);
+      if (bias) add(`layers.${i}.${name}_bias`, tensors('bias'));
+    };
+    const norm = (name: string, tensor: string) =>
+      add(`layers.${i}.${name}`, { [`${layer}.${tensor}.weight`]: hidden });
+
+    norm('input_norm', 'input_layernorm');
+    const qkv = config.fusedTensors
+      ? { [`${attention}.qkv_proj`]: queryRows + 2 * kvRows }
+      : { [`${attention}.q_proj`]: queryRows, [`${attention}.k_proj`]: kvRows, [`${attention}.v_proj`]: kvRows };
+    project('qkv', qkv, hidden, biases.qkv);
+    if (config.qkNorm) {
+      add(`layers.${i}.qk_norm`, { [`${attention}.q_norm.weight`]: headDim, [`${attention}.k_norm.weight`]: headDim });
+    }
+    project('o', { [`${attention}.o_proj`]: hidden }, queryRows, biases.output);
+    if (config.sandwichNorms) {
+      norm('attention_out_norm', 'post_attention_layernorm');
+      norm('mlp_norm', 'pre_feedforward_layernorm');
+    } else {
+      norm('mlp_norm', 'post_attention_layernorm');
+    }
+    const gateUp = config.fusedTensors
+      ? { [`${mlp}.gate_up_proj`]: 2 * intermediateSize }
+      : { [`${mlp}.gate_proj`]: intermediateSize, [`${mlp}.up_proj`]: intermediateSize };
+    project('gate_up', gateUp, hidden, biases.mlp);
+    project('down', { [`${mlp}.down_proj`]: hidden }, intermediateSize, biases.mlp);
+    if (config.sandwichNorms) norm('mlp_out_norm', 'post_feedforward_layernorm');
   }
   add('norm', { 'model.norm.weight': hidden });
-  if (!config.tied) add('lm_head', { 'lm_head.weight': vocabSize }, hidden);
+  if (config.head === 'score') add('score', { 'score.weight': 1 }, hidden);
+  else if (!config.tied) add('lm_head', { 'lm_head.weight': vocabSize }, hidden);
   return layout;
 }
 
@@ -100,7 +117,8 @@ export function tensorPlaces(layout: readonly Parameter[]): TensorPlace[] {
 }
 
 /**
- * Fresh weights as Transformers draws them: matrices normal with the config's `initializer_range`, norms 1, biases 0.
+ * Fresh weights as Transformers draws them: matrices normal with the config's `initializer_range`, biases 0,
+ * norms so that they multiply by 1.
  * The same seed gives the same weights; it is 32-bit.
  */
 export function initialise(config: DecoderConfig, layout: readonly Parameter[], seed: number): Float32Array {
@@ -109,7 +127,7 @@ export function initialise(config: DecoderConfig, layout: readonly Parameter[], 
   for (const parameter of layout) {
     const values = view(weights, parameter);
     if (parameter.shape.length > 1) fillNormal(values, config.initializerRange, () => uniformFloat64(random));
-    else if (!parameter.name.endsWith('_bias')) values.fill(1);
+    else if (!parameter.name.endsWith('_bias')) values.fill(1 - config.normOffset);
   }
   return weights;
 }

@@ -130,10 +130,12 @@ describe('values', () => {
 });
 
 describe('composites', () => {
-  it('silu, clamp, square, mean, rmsNorm, full', async () => {
-    const { silu, clamp, square, mean, symbolic, norm, full } = (await evaluate(
+  it('silu, geluTanh, softCap, clamp, square, mean, rmsNorm, full', async () => {
+    const { silu, gelu, capped, clamp, square, mean, symbolic, norm, full } = (await evaluate(
       {
         silu: ops.silu(x),
+        gelu: ops.geluTanh(x),
+        capped: ops.softCap(x, 2),
         clamp: ops.clamp(x, -1, 1),
         square: ops.square(x),
         mean: ops.mean(grid, [1]),
@@ -145,6 +147,9 @@ describe('composites', () => {
       { B: 2, T: 3 },
     )) as Record<string, Float32Array>;
     for (const [i, v] of [-2, 0, 0.5, 3].entries()) expect(silu![i]).toBeCloseTo(v / (1 + e(-v)), 6);
+    // x · Φ(x) from a table of the normal distribution; the approximation is good to three decimals.
+    for (const [i, v] of [-0.0455, 0, 0.34573, 2.99595].entries()) expect(gelu![i]).toBeCloseTo(v, 3);
+    for (const [i, v] of [-2, 0, 0.5, 3].entries()) expect(capped![i]).toBeCloseTo(2 * Math.tanh(v / 2), 6);
     expect([...clamp!]).toEqual([-1, 0, 0.5, 1]);
     expect([...square!]).toEqual([4, 0, 0.25, 9]);
     expect([...mean!]).toEqual([2, 5]);

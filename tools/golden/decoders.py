@@ -1,6 +1,6 @@
-"""Goldens of tiny Llama-style decoders: logits, and gradients of two losses, from PyTorch and Transformers.
+"""Goldens of tiny decoders of every family: logits, and gradients of two losses, from PyTorch and Transformers.
 
-Usage:  python tools/golden/llama.py tests/goldens/llama
+Usage:  python tools/golden/decoders.py tests/goldens/decoders [name ...]
 Made with torch 2.15.0, transformers 5.23.0, safetensors 0.8.0 (CPU, float32).
 
 For each model below it writes <name>/ with
@@ -32,7 +32,17 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    Gemma3TextConfig,
+    LlamaConfig,
+    MistralConfig,
+    Phi3Config,
+    Qwen2Config,
+    Qwen3Config,
+    SmolLM3Config,
+)
 
 TEMPERATURE = 0.7
 CLIP = 0.2
@@ -40,13 +50,15 @@ LENGTHS = [2, 7, 12, 17]
 
 
 def config(cls, **fields):
-    theta = fields.pop("rope_theta", 10000.0)
+    rope = {"rope_type": "default", "rope_theta": fields.pop("rope_theta", 10000.0), **fields.pop("rope", {})}
     defaults = dict(
         num_hidden_layers=2,
         max_position_embeddings=64,
-        rope_parameters={"rope_type": "default", "rope_theta": theta},
+        rope_parameters=rope,
         bos_token_id=1,
         eos_token_id=2,
+        # PyTorch gives the padding token's embedding no gradient.
+        pad_token_id=None,
     )
     return cls(**{**defaults, **fields})
 
@@ -80,6 +92,64 @@ MODELS = {
         config=config(Qwen2Config, vocab_size=40, hidden_size=24, num_attention_heads=4, num_key_value_heads=2,
                       intermediate_size=32, tie_word_embeddings=True, rope_theta=1000000.0),
     ),
+    # Rotary scalings act within 17 tokens only where the trained length is as short.
+    "llama3-biases": dict(
+        config=config(LlamaConfig, vocab_size=30, hidden_size=16, num_attention_heads=2, num_key_value_heads=1,
+                      head_dim=8, intermediate_size=20, attention_bias=True, mlp_bias=True,
+                      rope=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                original_max_position_embeddings=16)),
+    ),
+    "mistral-window": dict(
+        config=config(MistralConfig, vocab_size=28, hidden_size=16, num_attention_heads=4, num_key_value_heads=2,
+                      intermediate_size=20, sliding_window=4, rope=dict(rope_type="dynamic", factor=2.0)),
+    ),
+    "qwen2-windows-yarn": dict(
+        config=config(Qwen2Config, vocab_size=28, hidden_size=16, num_attention_heads=2, num_key_value_heads=1,
+                      intermediate_size=20, num_hidden_layers=3, use_sliding_window=True, sliding_window=5,
+                      max_window_layers=1, tie_word_embeddings=True,
+                      rope=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16)),
+    ),
+    "qwen3-linear": dict(
+        config=config(Qwen3Config, vocab_size=30, hidden_size=16, num_attention_heads=4, num_key_value_heads=2,
+                      head_dim=12, intermediate_size=20, tie_word_embeddings=True,
+                      rope=dict(rope_type="linear", factor=4.0)),
+    ),
+    "qwen3-biases": dict(
+        config=config(Qwen3Config, vocab_size=26, hidden_size=16, num_attention_heads=2, num_key_value_heads=2,
+                      head_dim=6, intermediate_size=20, attention_bias=True, tie_word_embeddings=False),
+    ),
+    "smollm3": dict(
+        config=config(SmolLM3Config, vocab_size=26, hidden_size=16, num_attention_heads=4, num_key_value_heads=2,
+                      intermediate_size=20, num_hidden_layers=4, tie_word_embeddings=True,
+                      no_rope_layers=[1, 0, 1, 0], use_sliding_window=True, sliding_window=3,
+                      layer_types=["full_attention", "full_attention", "sliding_attention", "sliding_attention"]),
+    ),
+    "gemma2": dict(
+        config=config(Gemma2Config, vocab_size=30, hidden_size=16, num_attention_heads=4, num_key_value_heads=2,
+                      head_dim=6, intermediate_size=24, num_hidden_layers=3, query_pre_attn_scalar=10,
+                      sliding_window=4, attn_logit_softcapping=2.0, final_logit_softcapping=3.0),
+    ),
+    "gemma3-bf16": dict(
+        config=Gemma3TextConfig(vocab_size=30, hidden_size=20, num_attention_heads=2, num_key_value_heads=1, head_dim=8,
+                                intermediate_size=24, num_hidden_layers=3, query_pre_attn_scalar=5, sliding_window=5,
+                                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                                max_position_embeddings=64, pad_token_id=None, bos_token_id=1, eos_token_id=2,
+                                rope_parameters={
+                                    "full_attention": {"rope_type": "linear", "rope_theta": 5000.0, "factor": 8.0},
+                                    "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                                }),
+        dtype=torch.bfloat16,
+    ),
+    "phi3": dict(
+        config=config(Phi3Config, vocab_size=26, hidden_size=16, num_attention_heads=2, num_key_value_heads=1,
+                      intermediate_size=20, sliding_window=6, rope=dict(partial_rotary_factor=0.5)),
+    ),
+    "phi3-longrope": dict(
+        config=config(Phi3Config, vocab_size=26, hidden_size=16, num_attention_heads=2, num_key_value_heads=2,
+                      intermediate_size=20, original_max_position_embeddings=32, tie_word_embeddings=True,
+                      rope=dict(rope_type="longrope", short_factor=[1.1, 1.5, 2.0], long_factor=[4.0, 5.0, 6.0],
+                                partial_rotary_factor=0.75)),
+    ),
 }
 
 
@@ -88,7 +158,9 @@ def random_weights(model, generator, dtype):
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         is_norm = name.endswith("norm.weight") or "layernorm" in name
-        values = 1 + 0.2 * noise if is_norm else 0.25 * noise
+        # Gemma stores the weights of norms less 1.
+        centre = 0 if model.config.model_type.startswith("gemma") else 1
+        values = centre + 0.2 * noise if is_norm else 0.25 * noise
         parameter.data.copy_(values.to(dtype).float())
 
 
@@ -152,5 +224,7 @@ def golden(name, spec, target, seed):
 if __name__ == "__main__":
     root = Path(sys.argv[1])
     for seed, (name, spec) in enumerate(MODELS.items()):
+        if len(sys.argv) > 2 and name not in sys.argv[2:]:
+            continue
         golden(name, spec, root / name, seed)
         print(name, sum(f.stat().st_size for f in (root / name).iterdir()), "bytes")

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+
+/** The fields of a Hugging Face `config.json` that say something about a decoder's outputs. */
+
+const size = z.int().positive();
+const token = z.int().nonnegative();
+const cap = z.number().positive().nullish();
+const rope = z.record(z.string(), z.unknown()).nullish();
+
+const schema = z.object({
+  model_type: z.string(),
+  vocab_size: size,
+  hidden_size: size,
+  num_hidden_layers: size,
+  num_attention_heads: size,
+  num_key_value_heads: size.nullish(),
+  head_dim: size.nullish(),
+  intermediate_size: size,
+  rms_norm_eps: z.number().positive().optional(),
+  max_position_embeddings: size,
+  tie_word_embeddings: z.boolean().optional(),
+  initializer_range: z.number().positive().default(0.02),
+  bos_token_id: token.nullish(),
+  eos_token_id: z.union([token, z.array(token)]).nullish(),
+  pad_token_id: z.int().nullish(),
+  /** Transformers 5 writes `rope_parameters`; before, `rope_theta` stood alone and `rope_scaling` was its extension. */
+  rope_parameters: rope,
+  rope_theta: z.number().positive().nullish(),
+  rope_local_base_freq: z.number().positive().nullish(),
+  rope_scaling: rope,
+  partial_rotary_factor: z.number().positive().nullish(),
+  original_max_position_embeddings: size.nullish(),
+  no_rope_layers: z.array(z.union([z.literal(0), z.literal(1)])).nullish(),
+  no_rope_layer_interval: size.nullish(),
+  sliding_window: size.nullish(),
+  use_sliding_window: z.boolean().nullish(),
+  max_window_layers: z.int().nonnegative().nullish(),
+  sliding_window_pattern: size.nullish(),
+  layer_types: z.array(z.string()).nullish(),
+  use_bidirectional_attention: z.boolean().nullish(),
+  query_pre_attn_scalar: z.number().positive().nullish(),
+  attn_logit_softcapping: cap,
+  final_logit_softcapping: cap,
+  hidden_act: z.string().nullish(),
+  hidden_activation: z.string().nullish(),
+  attention_bias: z.boolean().nullish(),
+  mlp_bias: z.boolean().nullish(),
+  attention_dropout: z.number().nullish(),
+  resid_pdrop: z.number().nullish(),
+  embd_pdrop: z.number().nullish(),
+  num_labels: size.nullish(),
+  id2label: z.record(z.string(), z.unknown()).nullish(),
+  quantization_config: z.unknown().optional(),
+});
+
+export type HuggingFaceConfig = z.infer<typeof schema>;
+
+/** Checks types only; throws an error that names every bad field with its value. */
+export function parseConfig(raw: unknown, where: string): HuggingFaceConfig {
+  const parsed = schema.safeParse(raw);
+  if (parsed.success) return parsed.data;
+  throw new Error(`${where}: ${parsed.error.issues.map(issue => describe(issue, raw)).join('; ')}`);
+}
+
+function describe(issue: z.core.$ZodIssue, raw: unknown): string {
+  let value: unknown = raw;
+  for (const key of issue.path) value = (value as Record<PropertyKey, unknown> | undefined)?.[key];
+  const what = value === undefined ? 'is missing' : `is ${JSON.stringify(value)}`;
+  return `${issue.path.join('.')} ${what} (${issue.message})`;
+}
