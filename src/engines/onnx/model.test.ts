@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModel } from '../../../tests/support/engines.ts';
 import { goldenModel } from '../../../tests/support/goldens.ts';
 import { openCheckpoint } from '../../nn/checkpoint/directory.ts';
+import { rotaryTables } from '../../nn/models/rope.ts';
 import { Model } from './model.ts';
 
 let root: string;
@@ -45,5 +46,19 @@ describe('Model', () => {
     model.weights[model.layout[1]!.offset] = 42;
     expect(views[model.layout[1]!.name]![0]).toBe(42);
     expect(model.views(model.weights)).toBe(views);
+  });
+
+  it('gives rotary tables of at least the length asked for, up to the window', () => {
+    const model = new Model(goldenModel('mistral'));
+    const { config } = model;
+    const half = config.headDim / 2;
+    const [rope] = config.ropes;
+    for (const length of [1, 10, config.maxPositions]) {
+      const [{ cos, sin }] = model.rotary(length) as [ReturnType<typeof rotaryTables>];
+      const expected = rotaryTables(rope!, length);
+      expect(cos.subarray(0, length * half)).toEqual(expected.cos);
+      expect(sin.subarray(0, length * half)).toEqual(expected.sin);
+    }
+    expect(model.rotary(1)[0]!.cos).toHaveLength(config.maxPositions * half);
   });
 });
