@@ -85,13 +85,14 @@ async function replaceAtomically(path: string, write: (temporary: string) => Pro
       throw error;
     }
   } catch (error) {
-    throw explain(path, error);
+    throw explainDiskError(path, error);
   } finally {
     inProgress.delete(temporary);
   }
 }
 
-function explain(path: string, error: unknown): unknown {
+/** The error of a write to `path`, in words that say what helps where the disk is to blame. */
+export function explainDiskError(path: string, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const remedy = REMEDIES[(error as NodeJS.ErrnoException).code ?? ''];
   if (remedy === undefined) return error;

@@ -7,10 +7,10 @@ import { type Parameter, parameterCount, parameterLayout, tensorPlaces, view } f
 import { writeSafetensors } from './safetensors.ts';
 import { TensorStore, WEIGHTS_FILE } from './shards.ts';
 
-const CONFIG_FILE = 'config.json';
+export const CONFIG_FILE = 'config.json';
 
 /** What belongs to a model beside its weights, and is copied with it. */
-const COMPANIONS = [
+export const COMPANIONS = [
   'tokenizer.json',
   'tokenizer_config.json',
   'special_tokens_map.json',

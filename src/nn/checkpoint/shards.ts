@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import type { TensorInfo } from './header.ts';
@@ -9,6 +9,26 @@ export const INDEX_FILE = 'model.safetensors.index.json';
 
 const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
 
+const FOREIGN = /\.(bin|pt|pth|ckpt|pkl|h5|msgpack|gguf)$/;
+const PICKLE = /\.(bin|pt|pth|ckpt|pkl)$/;
+/** What trainers leave beside a model. */
+const LEFTOVERS = /^(training_args|optimizer|scheduler|rng_state)/;
+
+/**
+ * The file of `names` that leads to the weights, or undefined. Throws, naming them, when the weights are there but in
+ * another format: a pickle would run whatever code it holds. `where` starts the message.
+ */
+export function weightsAmong(names: readonly string[], where: string): string | undefined {
+  const known = [WEIGHTS_FILE, INDEX_FILE].find(name => names.includes(name));
+  if (known !== undefined) return known;
+  const foreign = names.find(name => FOREIGN.test(name) && !LEFTOVERS.test(name));
+  if (foreign === undefined) return undefined;
+  const danger = PICKLE.test(foreign) ? ', a pickle, which may run code when it is read' : '';
+  throw new Error(
+    `${where}: neither ${WEIGHTS_FILE} nor ${INDEX_FILE} is there, only ${foreign}${danger}; convert it to safetensors (save_pretrained of Transformers does)`,
+  );
+}
+
 /** The tensors of a checkpoint directory, whether in one file or in shards. */
 export class TensorStore {
   readonly files: readonly string[];
@@ -18,14 +38,10 @@ export class TensorStore {
   /** Opens `model.safetensors` or the shards that `model.safetensors.index.json` names. */
   constructor(directory: string) {
     try {
-      const single = join(directory, WEIGHTS_FILE);
-      const index = join(directory, INDEX_FILE);
-      if (existsSync(single)) this.#openSingle(single);
-      else if (existsSync(index)) this.#openShards(directory, index);
-      else
-        throw new Error(
-          `${directory}: neither ${WEIGHTS_FILE} nor ${INDEX_FILE} is there; convert the checkpoint to safetensors`,
-        );
+      const file = weightsAmong(readdirSync(directory), directory);
+      if (file === undefined) throw new Error(`${directory}: neither ${WEIGHTS_FILE} nor ${INDEX_FILE} is there`);
+      if (file === WEIGHTS_FILE) this.#openSingle(join(directory, file));
+      else this.#openShards(directory, join(directory, file));
     } catch (error) {
       this.close();
       throw error;
@@ -63,9 +79,6 @@ export class TensorStore {
     const weightMap = readIndex(index);
     const shards = new Map<string, SafetensorsFile>();
     for (const name of new Set(Object.values(weightMap))) {
-      if (basename(name) !== name) {
-        throw new Error(`${index}: names the shard ${JSON.stringify(name)} outside of its directory; fetch it again`);
-      }
       const path = join(directory, name);
       if (!existsSync(path)) throw new Error(`${path}: the shard is missing, ${INDEX_FILE} names it; fetch it again`);
       shards.set(name, this.#add(path));
@@ -97,7 +110,8 @@ export class TensorStore {
   }
 }
 
-function readIndex(path: string): Record<string, string> {
+/** The map from tensor to shard; every shard lies beside the index. */
+export function readIndex(path: string): Record<string, string> {
   let content: unknown;
   try {
     content = JSON.parse(readFileSync(path, 'utf8'));
@@ -107,6 +121,14 @@ function readIndex(path: string): Record<string, string> {
   const parsed = indexSchema.safeParse(content);
   if (!parsed.success) {
     throw new Error(`${path}: weight_map is not a map from tensor to file name; fetch it again`);
+  }
+  const shards = new Set(Object.values(parsed.data.weight_map));
+  for (const name of shards) {
+    const refuse = (reason: string) => {
+      throw new Error(`${path}: names the shard ${JSON.stringify(name)} ${reason}; fetch it again`);
+    };
+    if (basename(name) !== name) refuse('outside of its directory');
+    if (!name.endsWith('.safetensors')) refuse('which is no safetensors file');
   }
   return parsed.data.weight_map;
 }
