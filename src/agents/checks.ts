@@ -35,6 +35,8 @@ const stepResult = z.object({
     .optional(),
   images: images.optional(),
   stateKey: z.string().optional(),
+  isVoid: z.boolean().optional(),
+  toolFailed: z.boolean().optional(),
   metrics: metrics.optional(),
 });
 

@@ -72,12 +72,14 @@ async function play(
     const result = await session.call('environment', 'environment.step', async () =>
       checkStepResult(await environment.step(action)),
     );
-    const { reward, metrics } = result;
+    const { reward, isVoid, toolFailed, metrics } = result;
     recorder.step({
       segment: answer.segment,
       reward,
       finishReason,
       ...(stateKey === undefined ? {} : { stateKey }),
+      ...(isVoid === undefined ? {} : { isVoid }),
+      ...(toolFailed === undefined ? {} : { toolFailed }),
       ...(metrics === undefined ? {} : { metrics }),
     });
     session.addMetrics({ ...metrics, turns: 1 });

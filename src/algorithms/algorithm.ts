@@ -20,7 +20,8 @@ export interface KlTerm extends KlControllerOptions {
  * or an approximation of the former from the latter by the versions of the tokens, which needs no forward pass.
  * Source of `loglinear`: AReaL, log-linear proximal approximation, docs/en/algorithms/prox_approx.md
  */
-export type RatioAgainst = 'proximal' | 'behaviour' | 'loglinear';
+export const RATIO_AGAINST = ['proximal', 'behaviour', 'loglinear'] as const;
+export type RatioAgainst = (typeof RATIO_AGAINST)[number];
 
 /** Bound of the behaviour weight under `loglinear`. */
 const LOGLINEAR_CAP = 5;
@@ -138,8 +139,12 @@ export interface StepData {
   readonly values?: readonly Float32Array[] | undefined;
   /** KL coefficient now (klController). */
   readonly beta?: number | undefined;
-  /** The learner's version; required when the ratio is taken against `loglinear`. */
+  /** The learner's version at this update; required when the ratio is taken against `loglinear`. */
   readonly version?: number | undefined;
+  /** Its version before the first update on these trajectories, that of the proximal policy; `version` − 1 when not given. */
+  readonly proximalVersion?: number | undefined;
+  /** Group → return of the greedy answer; required when the estimator needs it. */
+  readonly greedyReturns?: ReadonlyMap<string, number> | undefined;
   /** 0 for tokens that are left out of the loss. */
   readonly keep?: readonly Uint8Array[] | undefined;
 }
@@ -152,7 +157,13 @@ export interface StepData {
 export function computeAdvantages(algorithm: Algorithm, data: StepData): AdvantageOutput {
   const { estimator, kl } = algorithm;
   const trajectories = clipRewards(data.trajectories, algorithm.rewardClip);
-  const input = { trajectories, ...(data.values && { values: data.values }), ...(data.keep && { keep: data.keep }) };
+  const { values, keep, greedyReturns } = data;
+  const input = {
+    trajectories,
+    ...(values && { values }),
+    ...(keep && { keep }),
+    ...(greedyReturns && { greedyReturns }),
+  };
   if (kl?.placement !== 'reward') return estimator.estimate(input);
 
   const reference = required(algorithm, 'reference', data.reference);
@@ -184,8 +195,10 @@ export function lossInputs(algorithm: Algorithm, data: StepData & { advantages: 
     inputs.beta = advantages.map(row => new Float32Array(row.length).fill(beta));
   }
   if (algorithm.ratioAgainst === 'loglinear') {
-    if (data.version === undefined) throw new Error(`${algorithm.name} needs the version of the learner`);
-    inputs.alpha = trajectories.map(trajectory => proximalShare(trajectory, data.version!));
+    const { version } = data;
+    if (version === undefined) throw new Error(`${algorithm.name} needs the version of the learner`);
+    const proximalVersion = data.proximalVersion ?? version - 1;
+    inputs.alpha = trajectories.map(trajectory => proximalShare(trajectory, proximalVersion, version));
   }
   if (algorithm.correction !== undefined) {
     const corrected = correct(algorithm.correction, behaviour, old);
@@ -200,10 +213,10 @@ export function behaviourLogprobs({ logprobs, sources }: Pick<Trajectory, 'logpr
   return logprobs.filter((_, t) => sources[t] === SOURCE.policy);
 }
 
-/** [P] (v_prox − v) / (v_now − v), where v_prox = v_now − 1 and v is the version that sampled; 0 for fresh tokens. */
-function proximalShare({ versions, sources }: Trajectory, now: number): Float32Array {
+/** [P] (v_prox − v) / (v_now − v), v the version that sampled; 0 where that is the proximal policy itself. */
+function proximalShare({ versions, sources }: Trajectory, proximal: number, now: number): Float32Array {
   const behaviour = versions.filter((_, t) => sources[t] === SOURCE.policy);
-  return Float32Array.from(behaviour, version => (now > version ? (now - 1 - version) / (now - version) : 0));
+  return Float32Array.from(behaviour, version => (proximal > version ? (proximal - version) / (now - version) : 0));
 }
 
 function clipRewards(trajectories: readonly Trajectory[], range: Algorithm['rewardClip']): readonly Trajectory[] {

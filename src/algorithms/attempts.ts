@@ -11,7 +11,8 @@ import { SOURCE, type Trajectory } from '../episode/trajectory.ts';
  *                 its path, so an episode's leaves weigh 1 together: a tree never counts as several group members.
  * A chain is one attempt of weight 1 either way.
  */
-export type Leaves = 'parts' | 'alternatives';
+export const LEAVES = ['parts', 'alternatives'] as const;
+export type Leaves = (typeof LEAVES)[number];
 
 export interface Turn {
   /** The turn's tokens are [start, end) of the stream. */

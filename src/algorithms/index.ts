@@ -16,6 +16,7 @@ export {
 } from './algorithm.ts';
 export type { Leaves } from './attempts.ts';
 export { CORRECTIONS, type Correction, type CorrectionType, correct, mismatch } from './corrections.ts';
+export { type Curated, type Curation, curate, FILTER_EFFECTS, type FilterEffect } from './curation.ts';
 export * from './filters.ts';
 export { KL_ESTIMATORS, type KlController, type KlEstimator, klController, klPenalty } from './kl.ts';
 export { type ObjectiveOptions, objective, POLICY_LOSSES, type PolicyLossType } from './losses/index.ts';

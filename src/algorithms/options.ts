@@ -2,15 +2,13 @@ import { z } from 'zod';
 import { options, type Values } from '../config/option.ts';
 import { ESTIMATOR_NAMES, type EstimatorName, estimator } from './advantages/index.ts';
 import { AGGREGATION_MODES, type Aggregation } from './aggregate.ts';
-import { type Algorithm, createAlgorithm } from './algorithm.ts';
+import { type Algorithm, createAlgorithm, RATIO_AGAINST } from './algorithm.ts';
+import { LEAVES } from './attempts.ts';
 import { CORRECTIONS, type Correction, DEFAULT_BOUNDS } from './corrections.ts';
 import { KL_ESTIMATORS } from './kl.ts';
 import { objective, POLICY_LOSSES } from './losses/index.ts';
 import { unknownNameMessage } from './names.ts';
 import { TIMES } from './returns.ts';
-
-/** Estimators that need nothing beyond chains of the policy: no critic, no greedy sample, no tree. */
-const WIRED = ESTIMATOR_NAMES.filter(name => name !== 'gae' && name !== 'remax' && name !== 'tree');
 
 const named = <const T extends string>(kind: string, names: readonly T[]) =>
   z.enum(names, { error: issue => unknownNameMessage(kind, issue.input, names) });
@@ -18,8 +16,8 @@ const range = z.tuple([z.number(), z.number()]);
 
 export const algorithmOptions = options({
   'algo.advantage.estimator': {
-    schema: named('advantage estimator', WIRED).default('group_norm' satisfies EstimatorName),
-    help: 'How rewards become advantages; the default (GRPO) compares the samples of a task and needs no critic',
+    schema: named('advantage estimator', ESTIMATOR_NAMES).default('group_norm' satisfies EstimatorName),
+    help: 'How rewards become advantages; the default (GRPO) compares the samples of a task and needs no critic; gae has one, remax samples a greedy answer to each task, tree compares the branches of episodes that have several leaves',
     aliases: ['advantage_estimator'],
   },
   'algo.advantage.gamma': {
@@ -27,18 +25,27 @@ export const algorithmOptions = options({
     help: 'Discount of later rewards, per unit of algo.advantage.time; without it 0.95 for gigpo and 1 for all others',
     aliases: ['gamma'],
   },
+  'algo.advantage.lambd': {
+    schema: z.number().min(0).max(1).optional(),
+    help: 'gae: how far rewards reach back past the estimates of the critic, per unit of algo.advantage.time; without it 1',
+    aliases: ['lambd'],
+  },
+  'algo.advantage.leaves': {
+    schema: named('reading of leaves', LEAVES).optional(),
+    help: 'What the leaves of one episode are: parts of one attempt (rewritten history, folded context), or alternatives (tree search). Without it parts, and alternatives for tree',
+  },
   'algo.advantage.time': {
     schema: named('unit of time', TIMES).default('turn'),
     help: 'What the discount counts: turns, or tokens of the policy; tokens of the environment never count',
   },
   'algo.advantage.no_std_norm': {
     schema: z.boolean().default(false),
-    help: 'Do not divide by the standard deviation over the batch (reinforce, reinforce_baseline)',
+    help: 'Do not divide by the standard deviation over the batch (reinforce, reinforce_baseline, gae)',
     aliases: ['no_advantage_std_norm'],
   },
   'algo.advantage.mean_norm': {
     schema: z.boolean().optional(),
-    help: 'Subtract the mean over the batch; without it on for reinforce and off for reinforce_baseline, where it would give groups of equal rewards an advantage',
+    help: 'Subtract the mean over the batch; without it on for reinforce and gae and off for reinforce_baseline, where it would give groups of equal rewards an advantage',
   },
   'algo.advantage.is_correction_enable': {
     schema: z.boolean().default(false),
@@ -129,8 +136,8 @@ export const algorithmOptions = options({
     unit: 'tokens',
   },
   'actor.ratio_against': {
-    schema: z.enum(['proximal', 'behaviour']).default('proximal'),
-    help: 'proximal: compute log-probs anew before each update; behaviour: use those of the sampler',
+    schema: named('policy for the ratio', RATIO_AGAINST).default('proximal'),
+    help: 'proximal: compute log-probs anew before each update; behaviour: use those of the sampler; loglinear: approximate the former from the latter by the age of the tokens',
   },
   'reward.clip_range': {
     schema: range.optional(),
@@ -156,6 +163,8 @@ export function algorithmFromOptions(
     estimator: estimator(name, {
       gamma: values['algo.advantage.gamma'],
       time: values['algo.advantage.time'],
+      leaves: values['algo.advantage.leaves'],
+      lambda: lambdaOf(name, values),
       whitening: whitening(name, values),
       ...gigpoOptions(name, values),
     }),
@@ -204,13 +213,21 @@ function correction(values: AlgorithmValues): Correction | undefined {
 function whitening(name: string, values: AlgorithmValues) {
   const noStd = values['algo.advantage.no_std_norm'];
   const mean = values['algo.advantage.mean_norm'];
-  if (name !== 'reinforce' && name !== 'reinforce_baseline') {
+  if (name !== 'reinforce' && name !== 'reinforce_baseline' && name !== 'gae') {
     if (!noStd && mean === undefined) return undefined;
     throw new Error(
-      `'${name}' is not normalised over the batch; algo.advantage.no_std_norm and mean_norm are for reinforce and reinforce_baseline`,
+      `'${name}' is not normalised over the batch; algo.advantage.no_std_norm and mean_norm are for reinforce, reinforce_baseline and gae`,
     );
   }
-  return { mean: mean ?? name === 'reinforce', std: !noStd };
+  return { mean: mean ?? name !== 'reinforce_baseline', std: !noStd };
+}
+
+function lambdaOf(name: string, values: AlgorithmValues): number | undefined {
+  const lambda = values['algo.advantage.lambd'];
+  if (lambda !== undefined && name !== 'gae') {
+    throw new Error(`algo.advantage.lambd is for the estimator 'gae', and the estimator is '${name}'`);
+  }
+  return lambda;
 }
 
 function gigpoOptions(name: string, values: AlgorithmValues) {

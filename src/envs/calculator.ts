@@ -57,6 +57,8 @@ export const calculator = defineEnvironment({
           done: false,
           feedback: [{ role: 'tool', content: content ?? 'e' }],
           stateKey: `${left} ${content ?? 'e'}`,
+          isVoid: !/^[ac]/.test(action.actionText),
+          toolFailed: content === undefined && action.actionText.startsWith('c'),
           metrics: { tool_use: first ? 1 : 0, correct: 0 },
         };
       },

@@ -50,6 +50,10 @@ export interface StepResult {
   readonly images?: readonly Image[];
   /** Identifies the state the feedback leads to. */
   readonly stateKey?: string;
+  /** The answer neither called a tool nor answered the task: filters of void turns go by this. */
+  readonly isVoid?: boolean;
+  /** The answer called a tool and the call failed: filters of failed tool calls go by this. */
+  readonly toolFailed?: boolean;
   readonly metrics?: Readonly<Record<string, number>>;
 }
 

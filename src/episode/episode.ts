@@ -45,6 +45,10 @@ export interface Step {
   readonly finishReason: FinishReason;
   /** Identifies the state in which the step was taken (GiGPO's anchor). */
   readonly stateKey?: string;
+  /** The turn neither called a tool nor answered, as the environment says. */
+  readonly isVoid?: boolean;
+  /** The turn's tool call failed, as the environment says. */
+  readonly toolFailed?: boolean;
   readonly metrics?: Readonly<Record<string, number>>;
 }
 

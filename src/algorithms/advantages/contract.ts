@@ -14,6 +14,8 @@ export interface Estimator {
   readonly minimumGroup: number;
   /** Reads `greedyReturns`. */
   readonly needsGreedy: boolean;
+  /** What it takes several rows of one episode for. */
+  readonly leaves: Leaves;
   estimate(input: AdvantageInput): AdvantageOutput;
 }
 
@@ -27,7 +29,7 @@ export interface AdvantageInput {
   readonly values?: readonly Float32Array[];
   /** Per trajectory [P]: 0 for tokens that are left out of the loss; they are left out of whitening too. */
   readonly keep?: readonly Uint8Array[];
-  /** Task id → return of the greedy answer (ReMax). */
+  /** Group → return of the greedy answer to its task (ReMax). */
   readonly greedyReturns?: ReadonlyMap<string, number>;
 }
 

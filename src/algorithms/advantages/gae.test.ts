@@ -92,7 +92,7 @@ describe('remax', () => {
     closeTo(advantages[1]!, [-1]);
   });
 
-  it('names the task whose greedy answer is missing', () => {
-    expect(() => estimator.estimate({ trajectories: [multiTurn] })).toThrow("greedy return of task 'g'");
+  it('names the group whose greedy answer is missing', () => {
+    expect(() => estimator.estimate({ trajectories: [multiTurn] })).toThrow("greedy return of group 'g'");
   });
 });

@@ -49,6 +49,7 @@ export function gae(options: GaeOptions = {}): Estimator {
     name: 'gae',
     needsCritic: true,
     needsGreedy: false,
+    leaves,
     minimumGroup: 1,
     estimate(input: AdvantageInput): AdvantageOutput {
       if (input.values === undefined) throw new Error('gae needs the values of a critic');

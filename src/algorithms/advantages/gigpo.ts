@@ -69,6 +69,7 @@ export function gigpo(options: GigpoOptions = {}): Estimator {
     name: 'gigpo',
     needsCritic: false,
     needsGreedy: false,
+    leaves,
     minimumGroup: 2,
     estimate(input: AdvantageInput): AdvantageOutput {
       const view = attemptsOf(input.trajectories, leaves);

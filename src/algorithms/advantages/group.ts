@@ -96,6 +96,7 @@ function groupEstimator(rule: GroupRule, options: CreditOptions): Estimator {
     name: rule.name,
     needsCritic: false,
     needsGreedy: false,
+    leaves,
     minimumGroup: 2,
     estimate(input: AdvantageInput): AdvantageOutput {
       const view = attemptsOf(input.trajectories, leaves);

@@ -16,6 +16,7 @@ export function reinforce(options: WhitenedOptions = {}): Estimator {
     name: 'reinforce',
     needsCritic: false,
     needsGreedy: false,
+    leaves,
     minimumGroup: 1,
     estimate(input: AdvantageInput): AdvantageOutput {
       const view = attemptsOf(input.trajectories, leaves);

@@ -20,14 +20,15 @@ export function remax(options: CreditOptions = {}): Estimator {
     name: 'remax',
     needsCritic: false,
     needsGreedy: true,
+    leaves,
     minimumGroup: 1,
     estimate(input: AdvantageInput): AdvantageOutput {
       const view = attemptsOf(input.trajectories, leaves);
       const penalties = input.penalties && view.gather('penalties', input.penalties);
       const streams = view.attempts.map((attempt, i) => {
         const stream = tokenReturns(attempt, gamma, time, penalties?.[i]);
-        const greedy = input.greedyReturns?.get(attempt.task);
-        if (greedy === undefined) throw new Error(`remax needs the greedy return of task '${attempt.task}'`);
+        const greedy = input.greedyReturns?.get(attempt.group);
+        if (greedy === undefined) throw new Error(`remax needs the greedy return of group '${attempt.group}'`);
         addPerTurn(stream, attempt, new Float64Array(attempt.turns.length).fill(-greedy));
         return stream;
       });

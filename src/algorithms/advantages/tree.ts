@@ -33,6 +33,7 @@ export function tree(options: CreditOptions = {}): Estimator {
     name: 'tree',
     needsCritic: false,
     needsGreedy: false,
+    leaves: 'alternatives',
     minimumGroup: 2,
     estimate(input: AdvantageInput): AdvantageOutput {
       const view = attemptsOf(input.trajectories, 'alternatives');

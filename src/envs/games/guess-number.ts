@@ -43,10 +43,11 @@ export const guessNumber = defineEnvironment({
         const guess = valid ? Number(actionText) : Number.NaN;
         const correct = guess === secret ? 1 : 0;
         const metrics = { correct, invalid: valid ? 0 : 1 };
-        if (correct === 1 || asked >= guesses) return { reward: correct, done: true, metrics };
+        const isVoid = !valid;
+        if (correct === 1 || asked >= guesses) return { reward: correct, done: true, isVoid, metrics };
         const content = !valid ? '?' : secret < guess ? '<' : '>';
         history += `${valid ? guess : ''}${content}`;
-        return { reward: 0, done: false, feedback: [{ role: 'user', content }], stateKey: history, metrics };
+        return { reward: 0, done: false, feedback: [{ role: 'user', content }], stateKey: history, isVoid, metrics };
       },
     };
   },
