@@ -111,7 +111,7 @@ export interface Learner {
   readonly contextLength: number;
   /** Number of optimizer updates so far. */
   readonly version: number;
-  /** `weights: 'reference'` evaluates the frozen initial policy. */
+  /** `weights: 'reference'` evaluates the reference: the initial policy, until `updateReference` moves it. */
   forward(batch: LearnerBatch, options?: { weights?: 'policy' | 'reference' }): Promise<ForwardResult>;
   /**
    * Adds the gradient of the loss to the accumulated gradient and returns the loss and its metrics, each summed over
@@ -122,12 +122,24 @@ export interface Learner {
   optimizerStep(options: { lr: number }): Promise<OptimizerStepResult>;
   /** Forgets the accumulated gradient. */
   zeroGrad(): Promise<void>;
-  /** Writes / reads everything that training needs to continue exactly (weights, optimizer state, version). */
+  /** reference ← beta · reference + (1 − beta) · policy, beta in [0, 1]; 0 copies the policy. */
+  updateReference(options: { beta: number }): Promise<void>;
+  /** Writes / reads everything that training needs to continue exactly (weights, optimizer state, version, reference). */
   save(directory: string): Promise<void>;
   load(directory: string): Promise<void>;
   /** Writes a Hugging Face checkpoint directory. */
   export(directory: string): Promise<void>;
   close(): Promise<void>;
+}
+
+/** A value model: a learner that predicts the return instead of the next token. */
+export interface Critic
+  extends Pick<
+    Learner,
+    'version' | 'forwardBackward' | 'optimizerStep' | 'zeroGrad' | 'save' | 'load' | 'export' | 'close'
+  > {
+  /** Per sequence [P]: value of the state in which each predicted token was sampled. The temperature has no effect. */
+  values(batch: LearnerBatch): Promise<Float32Array[]>;
 }
 
 /** A policy that can be trained: what an engine's factory returns. */

@@ -153,6 +153,12 @@ function bigramLearner(table: BigramTable, contextLength: number): Learner {
     async zeroGrad() {
       forget();
     },
+    async updateReference({ beta }) {
+      if (!(beta >= 0 && beta <= 1)) throw new Error(`beta is ${beta}; it must be in [0, 1]`);
+      for (const [i, logit] of table.logits.entries()) {
+        reference.logits[i] = beta * reference.logits[i]! + (1 - beta) * logit;
+      }
+    },
     save: write,
     async load(directory) {
       const state = JSON.parse(await readFile(join(directory, 'bigram.json'), 'utf8'));

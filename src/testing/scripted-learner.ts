@@ -42,6 +42,7 @@ export function scriptedLearner(options: ScriptedLearnerOptions = {}): ScriptedL
     forwardBackward: recorded('forwardBackward', learner.forwardBackward.bind(learner)),
     optimizerStep: recorded('optimizerStep', learner.optimizerStep.bind(learner)),
     zeroGrad: recorded('zeroGrad', learner.zeroGrad.bind(learner)),
+    updateReference: recorded('updateReference', learner.updateReference.bind(learner)),
     save: recorded('save', learner.save.bind(learner)),
     load: recorded('load', learner.load.bind(learner)),
     export: recorded('export', learner.export.bind(learner)),

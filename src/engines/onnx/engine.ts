@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Loss } from '../../algorithms/ops.ts';
 import type {
+  Critic,
   ForwardResult,
   GenerateRequest,
   Generation,
@@ -57,7 +58,7 @@ interface InFlight extends Pending {
  * The embedded engine as the main thread sees it: a Sampler and a Learner in front of one worker thread that owns the
  * weights. Requests made in one turn of the event loop travel in one message, in the order in which they were made.
  */
-export class OnnxEngine implements Sampler, Learner {
+export class OnnxEngine implements Sampler, Learner, Critic {
   readonly contextLength: number;
   readonly vocabularySize: number;
   readonly parameters: number;
@@ -145,6 +146,11 @@ export class OnnxEngine implements Sampler, Learner {
     return this.#call('forward', batch, options.weights ?? 'policy');
   }
 
+  /** Of an engine that was started with a value head. */
+  values(batch: LearnerBatch): Promise<Float32Array[]> {
+    return this.#call('values', batch);
+  }
+
   async forwardBackward(batch: LossBatch, loss: Loss): Promise<Record<string, number>> {
     let program = this.#programs.get(loss);
     if (program === undefined) {
@@ -162,6 +168,10 @@ export class OnnxEngine implements Sampler, Learner {
 
   zeroGrad(): Promise<void> {
     return this.#call('zeroGrad');
+  }
+
+  updateReference({ beta }: { beta: number }): Promise<void> {
+    return this.#call('updateReference', beta);
   }
 
   /** The accumulated gradient by parameter name: a copy, for tests and inspection. */

@@ -27,7 +27,7 @@ export class EngineHost {
 
   constructor(options: HostOptions, post: (message: FromHost) => void) {
     this.#post = post;
-    const model = new Model(options.model, options.initSeed);
+    const model = new Model(options.model, options.initSeed, options.head);
     this.info = {
       contextLength: model.config.maxPositions,
       vocabularySize: model.config.vocabSize,
@@ -41,6 +41,7 @@ export class EngineHost {
     const learner = new OnnxLearnerCore(model, options.learner);
     this.#calls = {
       forward: (batch, weights) => learner.forward(batch, weights),
+      values: batch => learner.values(batch),
       forwardBackward: (batch, program) => learner.forwardBackward(batch, program),
       optimizerStep: lr => {
         const result = learner.optimizerStep(lr);
@@ -48,6 +49,7 @@ export class EngineHost {
         return result;
       },
       zeroGrad: () => learner.zeroGrad(),
+      updateReference: beta => model.moveReference(beta),
       gradient: () => learner.gradient(),
       save: directory => saveState(directory, model, learner),
       load: async directory => {

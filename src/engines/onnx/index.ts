@@ -1,9 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { loadRenderer } from '../../text/chat-renderer.ts';
 import { checkVocabulary } from '../../text/tokenizer.ts';
-import type { PolicyEngine } from '../contracts.ts';
+import type { Critic, PolicyEngine } from '../contracts.ts';
 import { OnnxEngine } from './engine.ts';
 import type { EngineValues } from './options.ts';
+import type { HostOptions } from './protocol.ts';
 
 export { OnnxEngine } from './engine.ts';
 
@@ -33,9 +34,30 @@ export interface OnnxPolicyOptions {
 
 /** The embedded engine on one machine: sampler and learner share one set of weights in one worker thread. */
 export async function onnxPolicy(options: OnnxPolicyOptions): Promise<PolicyEngine> {
+  const renderer = await loadRenderer(options.model);
+  const engine = await OnnxEngine.start(hostOptions(options));
+  try {
+    checkVocabulary(renderer, engine.vocabularySize);
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+  return { sampler: engine, learner: engine, renderer, close: () => engine.close() };
+}
+
+/**
+ * A value model in a worker thread of its own. A checkpoint without a value head gets one that says 0 everywhere, on
+ * the checkpoint's backbone.
+ */
+export function onnxCritic(options: OnnxPolicyOptions): Promise<Critic> {
+  return OnnxEngine.start({ ...hostOptions(options), head: 'score' });
+}
+
+const MEBIBYTE = 2 ** 20;
+
+function hostOptions(options: OnnxPolicyOptions): HostOptions {
   const { model, initSeed, threads = availableParallelism(), adam = {} } = options;
-  const renderer = await loadRenderer(model);
-  const engine = await OnnxEngine.start({
+  return {
     model,
     ...(initSeed === undefined ? {} : { initSeed }),
     sampler: {
@@ -52,17 +74,8 @@ export async function onnxPolicy(options: OnnxPolicyOptions): Promise<PolicyEngi
       weightDecay: adam.weightDecay ?? 0,
       maxNorm: options.maxNorm ?? 1,
     },
-  });
-  try {
-    checkVocabulary(renderer, engine.vocabularySize);
-  } catch (error) {
-    await engine.close();
-    throw error;
-  }
-  return { sampler: engine, learner: engine, renderer, close: () => engine.close() };
+  };
 }
-
-const MEBIBYTE = 2 ** 20;
 
 /** The engine's share of the options of a command. */
 export function engineFromOptions(

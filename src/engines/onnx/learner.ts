@@ -1,6 +1,6 @@
 import { gradients } from '../../nn/derivative.ts';
 import { input, type Node } from '../../nn/graph.ts';
-import { trainingForm, weightInputs } from '../../nn/models/decoder.ts';
+import { trainingForm, valueForm, type Weights, weightInputs } from '../../nn/models/decoder.ts';
 import { view } from '../../nn/models/parameters.ts';
 import { emit } from '../../nn/onnx.ts';
 import type { ForwardResult, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
@@ -43,6 +43,7 @@ export class OnnxLearnerCore {
   readonly #scratch: Float32Array;
   readonly #sessions = new Map<string, Promise<TrainingSession>>();
   #forwardSession: Promise<Session> | undefined;
+  readonly #predicts: 'tokens' | 'values';
   /** True once a micro-batch has been accumulated since the last update. */
   #accumulated = false;
 
@@ -52,23 +53,36 @@ export class OnnxLearnerCore {
     const size = model.weights.length;
     this.#gradient = new Float32Array(size);
     this.#scratch = new Float32Array(size);
+    this.#predicts = model.config.head === 'score' ? 'values' : 'tokens';
     // As usual, decay spares norms and biases.
     this.#optimizer = new AdamW(size, { ...options, decayMask: model.layout });
   }
 
   async forward(batch: LearnerBatch, which: 'policy' | 'reference' = 'policy'): Promise<ForwardResult> {
+    const weights = which === 'policy' ? this.#model.weights : this.#model.reference();
+    return this.#forward(batch, weights, ['logprobs', 'entropy']);
+  }
+
+  /** Of a model with a value head. */
+  async values(batch: LearnerBatch): Promise<Float32Array[]> {
+    return (await this.#forward(batch, this.#model.weights, ['values'])).values;
+  }
+
+  async #forward<Name extends 'logprobs' | 'entropy' | 'values'>(
+    batch: LearnerBatch,
+    weights: Float32Array,
+    names: readonly Name[],
+  ): Promise<Record<Name, Float32Array[]>> {
     this.#check(batch);
     this.#forwardSession ??= this.#createForwardSession();
     const session = await this.#forwardSession;
-    const weights = which === 'policy' ? this.#model.weights : this.#model.reference();
-    const result: ForwardResult = {
-      logprobs: batch.sequences.map(() => new Float32Array(0)),
-      entropy: batch.sequences.map(() => new Float32Array(0)),
-    };
+    const result = Object.fromEntries(
+      names.map(name => [name, batch.sequences.map(() => new Float32Array(0))]),
+    ) as Record<Name, Float32Array[]>;
     for (const { indices, packed } of this.#micro(batch)) {
       const feeds = { ...this.#feeds(packed, batch.temperature), ...this.#model.views(weights) };
       const outputs = await session.run(feeds, packed.symbols);
-      for (const name of ['logprobs', 'entropy'] as const) {
+      for (const name of names) {
         const values = outputs[name] as Float32Array;
         indices.forEach((index, s) => {
           result[name][index] = values.slice(packed.offsets[s]!, packed.offsets[s + 1]!);
@@ -81,7 +95,7 @@ export class OnnxLearnerCore {
   /** The loss arrives as a recorded program (see loss-program.ts). */
   async forwardBackward(batch: LossBatch, program: LossProgram): Promise<Record<string, number>> {
     this.#check(batch);
-    checkLossInputs(batch, program);
+    checkLossInputs(batch, program, this.#predicts);
     const training = await this.#trainingSession(program);
     const totals: Record<string, number> = { loss: 0 };
     for (const name of training.metrics) totals[name] = 0;
@@ -176,8 +190,16 @@ export class OnnxLearnerCore {
   }
 
   async #createForwardSession(): Promise<Session> {
-    const { logprobs, entropy } = trainingForm(this.#model.config, weightInputs(this.#model.layout));
-    return Session.create(emit({ logprobs, entropy }), { threads: this.#options.threads });
+    return Session.create(emit(this.#predictions(weightInputs(this.#model.layout))), {
+      threads: this.#options.threads,
+    });
+  }
+
+  #predictions(weights: Weights): Predictions {
+    const { config } = this.#model;
+    if (this.#predicts === 'values') return { values: valueForm(config, weights) };
+    const { logprobs, entropy } = trainingForm(config, weights);
+    return { logprobs, entropy };
   }
 
   #trainingSession(program: LossProgram): Promise<TrainingSession> {
@@ -190,10 +212,9 @@ export class OnnxLearnerCore {
   }
 
   async #createTrainingSession(program: LossProgram): Promise<TrainingSession> {
-    const { config, layout } = this.#model;
+    const { layout } = this.#model;
     const weights = weightInputs(layout);
-    const { logprobs, entropy } = trainingForm(config, weights);
-    const { loss, metrics } = lossNodes(program, logprobs, entropy);
+    const { loss, metrics } = lossNodes(program, this.#predictions(weights));
     const outputs: Parameters<typeof emit>[0] = { loss, ...metrics };
     const names = layout.map(p => p.name);
     const grads = gradients(loss, names.map(weights));
@@ -206,8 +227,11 @@ export class OnnxLearnerCore {
   }
 }
 
-function lossNodes(program: LossProgram, logprobs: Node, entropy: Node): { loss: Node; metrics: Record<string, Node> } {
-  const replayed = replay(program, symbolicOps(), { logprobs, entropy, input: name => input(`loss.${name}`, ['P']) });
+/** [P] each: what a model says about the predicted positions. */
+type Predictions = { logprobs: Node; entropy: Node } | { values: Node };
+
+function lossNodes(program: LossProgram, predictions: Predictions): { loss: Node; metrics: Record<string, Node> } {
+  const replayed = replay(program, symbolicOps(), { ...predictions, input: name => input(`loss.${name}`, ['P']) });
   const metrics = Object.fromEntries(Object.entries(replayed.metrics).map(([name, node]) => [`metric.${name}`, node]));
   return { loss: replayed.loss, metrics };
 }
@@ -222,8 +246,15 @@ function gather(parts: readonly Float32Array[], indices: readonly number[], leng
   return joined;
 }
 
-function checkLossInputs(batch: LossBatch, program: Pick<LossProgram, 'key' | 'inputs' | 'values'>): void {
-  if (program.values) throw new Error(`the loss ${program.key} reads a value head, and the model has none`);
+function checkLossInputs(
+  batch: LossBatch,
+  program: Pick<LossProgram, 'key' | 'inputs' | 'values'>,
+  predicts: 'tokens' | 'values',
+): void {
+  if (program.values !== (predicts === 'values')) {
+    const [reads, has] = program.values ? ['a value head', 'none'] : ['log-probs', 'a value head instead'];
+    throw new Error(`the loss ${program.key} reads ${reads}, and the model has ${has}`);
+  }
   for (const name of program.inputs) {
     const parts = batch.inputs[name];
     if (parts === undefined) {

@@ -9,7 +9,7 @@ type Instruction =
   | { readonly op: 'logprobs' | 'entropy' | 'values' }
   | { readonly op: 'input'; readonly name: string }
   | { readonly op: 'constant'; readonly value: number }
-  | { readonly op: 'clamp'; readonly args: readonly [number]; readonly low: number; readonly high: number }
+  | { readonly op: 'clamp'; readonly args: readonly number[]; readonly low: number; readonly high: number }
   | { readonly op: Exclude<keyof Ops<unknown>, 'constant' | 'clamp'>; readonly args: readonly number[] };
 
 export interface LossProgram {
@@ -73,17 +73,20 @@ export interface Replayed<T> {
 
 /** What a recorded loss is run on: values that the program does not read need not be there. */
 export interface ReplayContext<T> {
-  readonly logprobs: T;
+  readonly logprobs?: T;
   readonly entropy?: T;
   readonly values?: T;
   readonly input: (name: string) => T;
 }
 
-/** Runs a recorded loss over `ops`; instructions that nothing reads are left out by whoever evaluates the result. */
+/** Runs a recorded loss over `ops`, without what nothing reads. */
 export function replay<T>(program: LossProgram, ops: Ops<T>, context: ReplayContext<T>): Replayed<T> {
+  const read = new Set([program.loss, ...Object.values(program.metrics)]);
+  for (const instruction of program.instructions)
+    if ('args' in instruction) for (const i of instruction.args) read.add(i);
   const values: T[] = [];
-  for (const instruction of program.instructions) {
-    values.push(evaluate(instruction, values));
+  for (const [i, instruction] of program.instructions.entries()) {
+    if (read.has(i)) values[i] = evaluate(instruction, values);
   }
   const metrics = Object.fromEntries(Object.entries(program.metrics).map(([name, index]) => [name, values[index]!]));
   return { loss: values[program.loss]!, metrics };
@@ -91,7 +94,6 @@ export function replay<T>(program: LossProgram, ops: Ops<T>, context: ReplayCont
   function evaluate(instruction: Instruction, done: readonly T[]): T {
     switch (instruction.op) {
       case 'logprobs':
-        return context.logprobs;
       case 'entropy':
       case 'values': {
         const value = context[instruction.op];
@@ -104,7 +106,7 @@ export function replay<T>(program: LossProgram, ops: Ops<T>, context: ReplayCont
       case 'constant':
         return ops.constant(instruction.value);
       case 'clamp':
-        return ops.clamp(done[instruction.args[0]]!, instruction.low, instruction.high);
+        return ops.clamp(done[instruction.args[0]!]!, instruction.low, instruction.high);
       default: {
         const call = ops[instruction.op] as (...args: T[]) => T;
         return call.apply(

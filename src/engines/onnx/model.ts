@@ -1,10 +1,7 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { openCheckpoint, readConfig } from '../../nn/checkpoint/directory.ts';
-import { INDEX_FILE, WEIGHTS_FILE } from '../../nn/checkpoint/shards.ts';
 import type { DecoderConfig } from '../../nn/models/families.ts';
-import { initialise, type Parameter, parameterLayout, view } from '../../nn/models/parameters.ts';
+import { type Parameter, view } from '../../nn/models/parameters.ts';
 import { rotaryTables } from '../../nn/models/rope.ts';
+import { type OpenOptions, openModel } from './open-model.ts';
 
 type RotaryTables = ReturnType<typeof rotaryTables>;
 
@@ -19,26 +16,49 @@ export class Model {
   readonly weights: Float32Array;
   /** Number of updates the weights have had. */
   version = 0;
-  readonly #initSeed: number | undefined;
+  readonly #opening: OpenOptions;
   #reference: Float32Array | undefined;
+  #referenceMoved = false;
   readonly #views = new WeakMap<Float32Array, Readonly<Record<string, Float32Array>>>();
   #rotary: { length: number; tables: readonly RotaryTables[] } = { length: 0, tables: [] };
 
   /** Opens a checkpoint directory. One that has a configuration but no weights gets freshly drawn ones by `initSeed`. */
-  constructor(directory: string, initSeed?: number) {
+  constructor(directory: string, initSeed?: number, head?: OpenOptions['head']) {
     this.directory = directory;
-    this.#initSeed = initSeed;
-    const { rawConfig, config, layout, weights } = openModel(directory, initSeed);
+    this.#opening = { initSeed, head };
+    const { rawConfig, config, layout, weights } = openModel(directory, this.#opening);
     this.rawConfig = rawConfig;
     this.config = config;
     this.layout = layout;
     this.weights = weights;
   }
 
-  /** The weights training started from; read again when first asked for, so that runs without a reference pay nothing. */
+  /**
+   * The weights training started from, or what `moveReference` made of them; read again when first asked for, so that
+   * runs without a reference pay nothing.
+   */
   reference(): Float32Array {
-    this.#reference ??= openModel(this.directory, this.#initSeed).weights;
+    this.#reference ??= openModel(this.directory, this.#opening).weights;
     return this.#reference;
+  }
+
+  /** reference ← beta · reference + (1 − beta) · weights */
+  moveReference(beta: number): void {
+    if (!(beta >= 0 && beta <= 1)) throw new RangeError(`the beta of the reference is ${beta}; expected [0, 1]`);
+    const reference = this.reference();
+    for (let i = 0; i < reference.length; i++) reference[i] = beta * reference[i]! + (1 - beta) * this.weights[i]!;
+    this.#referenceMoved = true;
+  }
+
+  /** The reference where it was moved: what a checkpoint must keep of it. */
+  get movedReference(): Float32Array | undefined {
+    return this.#referenceMoved ? this.#reference : undefined;
+  }
+
+  /** Puts back what `movedReference` gave. */
+  set movedReference(reference: Float32Array | undefined) {
+    this.#reference = reference;
+    this.#referenceMoved = reference !== undefined;
   }
 
   /** Views of a flat array by parameter name. */
@@ -59,12 +79,4 @@ export class Model {
     }
     return this.#rotary.tables;
   }
-}
-
-function openModel(directory: string, initSeed: number | undefined) {
-  const stored = existsSync(join(directory, WEIGHTS_FILE)) || existsSync(join(directory, INDEX_FILE));
-  if (stored || initSeed === undefined) return openCheckpoint(directory);
-  const { config, rawConfig } = readConfig(directory);
-  const layout = parameterLayout(config);
-  return { config, rawConfig, layout, weights: initialise(config, layout, initSeed) };
 }

@@ -53,6 +53,24 @@ export const actorOptions = options({
   'actor.max_norm': maxNorm,
 });
 
+const critic = <T>({ schema, help }: { readonly schema: z.ZodDefault<z.ZodType<T>>; readonly help: string }) => ({
+  schema: schema.unwrap().optional(),
+  help: `${help}; without it ${[schema.parse(undefined)].flat().join(' ')}`,
+});
+
+/** The value model of `rl` and its optimizer. None has a default here, so that a critic nobody asked for is noticed. */
+export const criticModelOptions = options({
+  'critic.model_name_or_path': {
+    schema: z.string().min(1).optional(),
+    help: 'gae: directory of the value model, a Hugging Face checkpoint; one without a value head gets one that says 0. Without it actor.model_name_or_path',
+    aliases: ['critic_pretrain'],
+  },
+  'critic.adam.betas': critic(adam.betas),
+  'critic.adam.eps': critic(adam.eps),
+  'critic.adam.weight_decay': critic(adam.weight_decay),
+  'critic.max_norm': critic(maxNorm),
+});
+
 /** The model of `sft` and its optimizer. */
 export const modelOptions = options({
   'model.model_name_or_path': {

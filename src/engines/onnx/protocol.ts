@@ -9,6 +9,8 @@ import type { SamplerOptions } from './sampler.ts';
 export interface HostOptions {
   readonly model: string;
   readonly initSeed?: number;
+  /** `score`: a value model instead of a policy. */
+  readonly head?: 'score';
   readonly sampler: SamplerOptions;
   readonly learner: LearnerOptions;
 }
@@ -23,9 +25,11 @@ export interface HostInfo {
 /** Calls that have one answer. They are carried out one after another, in the order in which they were made. */
 export interface HostCalls {
   forward(batch: LearnerBatch, weights: 'policy' | 'reference'): Promise<ForwardResult>;
+  values(batch: LearnerBatch): Promise<Float32Array[]>;
   forwardBackward(batch: LossBatch, program: LossProgram): Promise<Record<string, number>>;
   optimizerStep(lr: number): OptimizerStepResult;
   zeroGrad(): void;
+  updateReference(beta: number): void;
   gradient(): Record<string, Float32Array>;
   save(directory: string): Promise<void>;
   load(directory: string): Promise<{ version: number }>;

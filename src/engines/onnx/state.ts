@@ -19,7 +19,9 @@ interface Meta {
 export async function saveState(directory: string, model: Model, learner: OnnxLearnerCore): Promise<void> {
   const { step, firstMoment, secondMoment } = learner.optimizerState();
   const meta: Meta = { version: model.version, optimizerStep: step, parameters: parameterSizes(model) };
-  const flat = { weights: model.weights, first_moment: firstMoment, second_moment: secondMoment };
+  const { movedReference: reference } = model;
+  const moments = { first_moment: firstMoment, second_moment: secondMoment };
+  const flat = { weights: model.weights, ...moments, ...(reference && { reference }) };
   await writeDirectoryAtomic(directory, async temporary => {
     const tensors = Object.entries(flat).map(([name, data]) => ({ name, shape: [data.length], data }));
     await writeSafetensors(join(temporary, STATE_FILE), tensors);
@@ -38,6 +40,7 @@ export async function loadState(directory: string, model: Model, learner: OnnxLe
     const firstMoment = file.readTensor('first_moment');
     const secondMoment = file.readTensor('second_moment');
     file.readTensor('weights', model.weights);
+    model.movedReference = file.tensors.has('reference') ? file.readTensor('reference') : undefined;
     learner.loadOptimizerState({ step: meta.optimizerStep, firstMoment, secondMoment });
   } finally {
     file.close();
