@@ -1,8 +1,10 @@
 import type { EpisodeLimits, Executor } from './agents/contracts.ts';
 import { singleTurn } from './agents/single-turn.ts';
-import { type Algorithm, checkGroupSize } from './algorithms/algorithm.ts';
+import type { Algorithm } from './algorithms/algorithm.ts';
+import { type Curation, notRemoved } from './algorithms/curation.ts';
+import type { GroupFilter } from './algorithms/filters.ts';
 import { klController } from './algorithms/kl.ts';
-import { DEFAULT_SAMPLING, type PolicyEngine, type SamplingParams } from './engines/contracts.ts';
+import { type Critic, DEFAULT_SAMPLING, type PolicyEngine, type SamplingParams } from './engines/contracts.ts';
 import type { Awaitable } from './envs/contracts.ts';
 import { messageOf } from './episode/failure.ts';
 import type { Task } from './episode/task.ts';
@@ -10,13 +12,17 @@ import { perSample, type RewardInput, type RewardOutput } from './rewards/contra
 import { immediate, lockstep } from './rollout/admission.ts';
 import type { RolloutContext } from './rollout/groups.ts';
 import { TaskOrder } from './rollout/order.ts';
+import type { GroupSelection } from './rollout/selection.ts';
 import { SyncPipeline } from './rollout/sync.ts';
 import { type TaskInput, toTask } from './rollout/tasks.ts';
 import { fanOut, type Tracker } from './tracking/tracker.ts';
 import { Checkpointer, type CheckpointOptions } from './training/checkpointer.ts';
+import { refuseSenseless } from './training/combinations.ts';
+import { type CriticOptions, criticTrainer } from './training/critic.ts';
 import { type Evaluation, type EvaluationPlan, evaluate, isDue } from './training/evaluate.ts';
 import { loop, type TrainStep } from './training/loop.ts';
 import { learningRates, type OptimizerOptions, totalUpdates } from './training/optimizer.ts';
+import { followPolicy, type ReferenceUpdate } from './training/reference.ts';
 
 /** What an agent is run with, in training and in evaluation alike. */
 export interface AgentOptions {
@@ -43,6 +49,22 @@ export interface TrainOptions extends AgentOptions {
   readonly policy: PolicyEngine | (() => Awaitable<PolicyEngine>);
   readonly tasks: readonly (Task | TaskInput)[];
   readonly algorithm: Algorithm;
+  /** For an algorithm that needs one: the value model (closed with the run when a function makes it), and how it learns. */
+  readonly critic?:
+    | (CriticOptions & {
+        readonly model: Critic | (() => Awaitable<Critic>);
+        /** Directory for the trained critic, written after the last step. */
+        readonly output?: string | undefined;
+      })
+    | undefined;
+  /** How the reference of the KL term follows the policy; it stays the initial policy when not given. */
+  readonly reference?: ReferenceUpdate | undefined;
+  /** Penalties and filters of episodes, before they are compared. */
+  readonly curation?: Curation | undefined;
+  /** Dynamic sampling: groups that the filter rejects are replaced by groups of other tasks. */
+  readonly selection?: (Omit<GroupSelection, 'accepts'> & { readonly filter: GroupFilter }) | undefined;
+  /** Train each turn as a row of its own, with the context it was sampled in; one row an episode when not given. */
+  readonly turnRows?: boolean | undefined;
   /** Episodes per task; 8 when not given. */
   readonly groupSize?: number | undefined;
   /** Tasks per step; 16 when not given. */
@@ -86,7 +108,8 @@ export function train(options: TrainOptions): AsyncIterableIterator<TrainStep> {
 async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<TrainStep, undefined> {
   const { algorithm, seed = 42, groupSize = 8, groupsPerStep = 16, optimizer = {}, evaluation, checkpoints } = options;
   const { maxFailureRate = 0.5, output, stop = new AbortController().signal, log = warn } = options;
-  refuseUnsupported(algorithm, groupSize);
+  const { curation = {}, turnRows = false, reference } = options;
+  refuseSenseless({ algorithm, groupSize, turnRows, reference, critic: options.critic !== undefined });
   const tasks = complete(options.tasks, 'tasks');
   const heldOut = evaluation && complete(evaluation.tasks, 'eval');
   const steps = options.steps ?? Math.max(1, Math.floor(tasks.length / groupsPerStep));
@@ -95,17 +118,28 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
     if (count === 1) log(`tracker ${tracker} failed, and the run goes on without it: ${messageOf(error)}`);
   });
   let owned: PolicyEngine | undefined;
+  let ownedCritic: Critic | undefined;
   try {
     if (typeof options.policy === 'function') owned = await options.policy();
     const policy = owned ?? (options.policy as PolicyEngine);
     const { learner, sampler } = policy;
     const context = rolloutContext(policy, executor, { ...options, signal });
     const order = new TaskOrder(tasks, seed);
-    const shape = { groups: groupsPerStep, samples: groupSize, minimumGroup: algorithm.estimator.minimumGroup };
-    const pipeline = new SyncPipeline({ sampler, order, context, ...shape, maxFailureRate });
+    const { minimumGroup, needsGreedy: greedy } = algorithm.estimator;
+    const selection = selectionOf(options, minimumGroup);
+    const shape = { groups: groupsPerStep, samples: groupSize, minimumGroup, greedy };
+    const pipeline = new SyncPipeline({ sampler, order, context, ...shape, maxFailureRate, selection });
     const kl = algorithm.kl && klController(algorithm.kl);
-    const checkpointer = checkpoints && new Checkpointer(checkpoints, { learner, data: pipeline, kl, seed });
     const updates = totalUpdates(optimizer, { steps, episodesPerStep: groupsPerStep * groupSize });
+    let critic: ReturnType<typeof criticTrainer> | undefined;
+    if (options.critic) {
+      const { model, learningRate = 9e-6, ...learning } = options.critic;
+      if (typeof model === 'function') ownedCritic = await model();
+      const rates = learningRates({ ...learning, learningRate }, updates);
+      critic = criticTrainer(ownedCritic ?? (model as Critic), learning, rates);
+    }
+    const trained = { learner, critic: critic?.critic };
+    const checkpointer = checkpoints && new Checkpointer(checkpoints, { ...trained, data: pipeline, kl, seed });
 
     const start = (await checkpointer?.restore()) ?? { step: 0, updates: 0 };
     if (start.step > 0) await pipeline.publish(learner);
@@ -115,6 +149,10 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
       learner,
       algorithm,
       kl,
+      critic,
+      curation,
+      turnRows,
+      follow: step => followPolicy(learner, reference, step),
       update: {
         batchSize: optimizer.batchSize,
         epochs: optimizer.epochs ?? 1,
@@ -135,12 +173,16 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
       stop,
     });
     if (stop.aborted && progress.step > 0) await checkpointer?.save(progress);
-    if (!stop.aborted && output !== undefined) await learner.export(output);
+    if (!stop.aborted) {
+      if (output !== undefined) await learner.export(output);
+      if (options.critic?.output !== undefined) await critic?.critic.export(options.critic.output);
+    }
   } finally {
     try {
       await executor.close?.();
     } finally {
       await trackers.close();
+      await ownedCritic?.close();
       await owned?.close();
     }
   }
@@ -217,12 +259,17 @@ function complete(inputs: readonly (Task | TaskInput)[], source: string): Task[]
   return tasks;
 }
 
-function refuseUnsupported(algorithm: Algorithm, groupSize: number): void {
-  checkGroupSize(algorithm, groupSize);
-  if (algorithm.needs.critic || algorithm.estimator.needsGreedy) {
-    const what = algorithm.needs.critic ? 'a critic' : 'a greedy answer for each task';
-    throw new Error(`${algorithm.name} needs ${what}, which this version does not have; use grpo, rloo or reinforce`);
-  }
+/** Groups are judged as they will be compared: without the episodes that the curation removes. */
+function selectionOf({ selection, curation = {} }: TrainOptions, minimumGroup: number): GroupSelection | undefined {
+  if (selection === undefined) return undefined;
+  const { filter, ...factors } = selection;
+  return {
+    ...factors,
+    accepts: episodes => {
+      const compared = notRemoved(episodes, curation);
+      return compared.length >= minimumGroup && filter(compared.map(({ score }) => score));
+    },
+  };
 }
 
 function warn(message: string): void {

@@ -1,11 +1,6 @@
 import { resolve } from 'node:path';
-import { type Algorithm, checkGroupSize } from '../algorithms/algorithm.ts';
-import { algorithmFromOptions } from '../algorithms/options.ts';
-import { ConfigError } from '../config/error.ts';
-import type { Values } from '../config/option.ts';
 import { rlOptions } from '../config/rl.ts';
-import type { PolicyEngine } from '../engines/contracts.ts';
-import { messageOf } from '../episode/failure.ts';
+import type { Critic, PolicyEngine } from '../engines/contracts.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
 import { type ConsoleField, type ConsoleStream, consoleTracker } from '../tracking/console.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
@@ -16,17 +11,16 @@ import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { loadTasks } from './datasets.ts';
 import { finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
+import { type RlValues, settingsOf } from './rl-settings.ts';
 import { openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { describeEvaluation, type Reported, reported } from './summary.ts';
-
-type RlValues = Values<typeof rlOptions>;
 
 export const command = defineCommand({
   name: 'rl',
   options: rlOptions,
   details: `Writes a run directory with config.yaml, metrics.jsonl, episodes.jsonl, checkpoints and the final model.
 Ctrl-C finishes the step, writes a checkpoint and exits with 130; --ckpt.load_enable continues from there.`,
-  run: context => reinforce(context, openPolicy),
+  run: context => reinforce(context, openPolicy, openCritic),
 });
 
 /** The policy's engine as the options describe it. */
@@ -41,10 +35,23 @@ async function openPolicy(values: RlValues, cwd: string): Promise<PolicyEngine> 
   return onnxPolicy({ ...engineFromOptions(values), model, adam, maxNorm: values['actor.max_norm'] });
 }
 
-/** The command; `open` makes the engine. */
+/** The value model, from the checkpoint of the policy when it has none of its own. */
+async function openCritic(values: RlValues, cwd: string): Promise<Critic> {
+  const { engineFromOptions, onnxCritic } = await import('../engines/onnx/index.ts');
+  const adam = {
+    betas: values['critic.adam.betas'],
+    eps: values['critic.adam.eps'],
+    weightDecay: values['critic.adam.weight_decay'],
+  };
+  const model = resolve(cwd, values['critic.model_name_or_path'] ?? values['actor.model_name_or_path']);
+  return onnxCritic({ ...engineFromOptions(values), model, adam, maxNorm: values['critic.max_norm'] });
+}
+
+/** The command; `open` makes the engine, and `openValues` the critic of an algorithm that needs one. */
 export async function reinforce(
   context: CommandContext<typeof rlOptions>,
   open: (values: RlValues, cwd: string) => Promise<PolicyEngine>,
+  openValues: (values: RlValues, cwd: string) => Promise<Critic> = openCritic,
 ): Promise<undefined> {
   const { values, cwd, stdout, stderr, configFile, interrupt } = context;
   const began = performance.now();
@@ -59,15 +66,19 @@ export async function reinforce(
 
   // The engine comes before the directory: a model that is refused leaves nothing behind.
   const policy = await open(values, cwd);
+  let critic: Critic | undefined;
   try {
+    if (settings.critic) critic = await openValues(values, cwd);
     const run = runDirectory(values, { command: 'rl', configFile, cwd });
     await openRunDirectory(run, rlOptions, values, { resume });
     const checkpoint = resume ? latestCheckpoint(run.checkpoints) : undefined;
     if (resume && !checkpoint) stderr.write(`no checkpoint in ${run.checkpoints}: starting from the beginning\n`);
     const trackers = await trackersOf(values, { run, steps, report, checkpoint, stdout });
     const say = (message: string) => trackers.live.text?.(message);
+    const criticOutput = values['critic.save_value_network'] ? `${run.model}_critic` : undefined;
     const options: TrainOptions = {
       ...settings,
+      critic: critic && { ...settings.critic, model: critic, output: criticOutput },
       ...agentRun(values),
       policy,
       tasks,
@@ -94,6 +105,7 @@ export async function reinforce(
     const parts = { before: firstEvaluation(run), last, report, run, seconds, seed: values['train.seed'], decode };
     stdout.write(`${finalReport(parts, stdout.isTTY ?? false)}\n`);
   } finally {
+    await critic?.close();
     await policy.close();
   }
 }
@@ -126,34 +138,6 @@ function checkpointsOf(values: RlValues, run: RunDirectory) {
     keep: values['ckpt.max_num'],
     resume: values['ckpt.load_enable'],
   };
-}
-
-/** What the flags say about learning. */
-function settingsOf(values: RlValues) {
-  return {
-    algorithm: algorithmOf(values),
-    groupSize: values['rollout.n_samples_per_prompt'],
-    groupsPerStep: values['rollout.batch_size'],
-    maxFailureRate: values['rollout.max_failure_rate'],
-    optimizer: {
-      learningRate: values['actor.adam.lr'],
-      schedule: values['actor.lr_scheduler'],
-      warmupRatio: values['actor.lr_warmup_ratio'],
-      minLrRatio: values['actor.min_lr_ratio'],
-      batchSize: values['train.batch_size'],
-      epochs: values['train.max_epochs'],
-    },
-  };
-}
-
-function algorithmOf(values: RlValues): Algorithm {
-  try {
-    const algorithm = algorithmFromOptions(values, { maxNewTokens: values['rollout.max_new_tokens'] });
-    checkGroupSize(algorithm, values['rollout.n_samples_per_prompt']);
-    return algorithm;
-  } catch (error) {
-    throw new ConfigError([messageOf(error)], { cause: error });
-  }
 }
 
 function evaluationOf(values: RlValues) {

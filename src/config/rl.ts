@@ -1,13 +1,15 @@
 import { agentOptions } from '../agents/options.ts';
+import { curationOptions } from '../algorithms/curation-options.ts';
 import { algorithmOptions } from '../algorithms/options.ts';
-import { actorOptions, engineOptions } from '../engines/onnx/options.ts';
+import { actorOptions, criticModelOptions, engineOptions } from '../engines/onnx/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { trackingOptions } from '../tracking/options.ts';
-import { actorScheduleOptions } from '../training/optimizer-options.ts';
+import { actorScheduleOptions, criticOptions } from '../training/optimizer-options.ts';
 import {
   checkpointOptions,
   evalOptions,
   evalSamplingOptions,
+  referenceOptions,
   rlTrainOptions,
   trainOptions,
 } from '../training/options.ts';
@@ -20,8 +22,12 @@ export const rlOptions = compose(
   agentChoiceOptions,
   agentOptions,
   rolloutOptions,
+  curationOptions,
   algorithmOptions,
+  referenceOptions,
   actorScheduleOptions,
+  criticModelOptions,
+  criticOptions,
   trainOptions,
   rlTrainOptions,
   evalOptions,

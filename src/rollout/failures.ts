@@ -42,9 +42,13 @@ export function failureCounts(episodes: readonly Episode[]): Record<string, numb
   return counts;
 }
 
-/** The groups without their failed episodes; a group with fewer than `minimum` others is left out altogether. */
+/**
+ * The groups without their failed episodes; a group with fewer than `minimum` others is left out altogether, and so is
+ * one whose greedy attempt failed.
+ */
 export function withoutFailures(groups: readonly EpisodeGroup[], minimum: number): EpisodeGroup[] {
   return groups
+    .filter(({ greedy }) => greedy?.outcome.kind !== 'failed')
     .map(group => ({ ...group, episodes: group.episodes.filter(({ outcome }) => outcome.kind !== 'failed') }))
     .filter(({ episodes }) => episodes.length >= minimum);
 }

@@ -14,6 +14,8 @@ export interface GroupSpec {
   readonly group: string;
   /** Number of episodes, ≥ 1. */
   readonly samples: number;
+  /** One more episode that takes the most probable token each time. */
+  readonly greedy?: boolean | undefined;
   /** Seeds the environment of every member. */
   readonly environmentSeed: number;
 }
@@ -22,6 +24,13 @@ export interface EpisodeGroup {
   readonly task: Task;
   readonly group: string;
   readonly episodes: readonly Episode[];
+  /** The greedy attempt, where one was asked for; its reward is a baseline and its tokens are not trained on. */
+  readonly greedy?: Episode;
+}
+
+/** All episodes of the groups, greedy attempts too. */
+export function episodesOf(groups: readonly EpisodeGroup[]): Episode[] {
+  return groups.flatMap(({ episodes, greedy }) => (greedy ? [...episodes, greedy] : episodes));
 }
 
 /** What episodes need beside their tasks. */
@@ -44,8 +53,11 @@ export interface RolloutContext {
  */
 export async function runGroups(specs: readonly GroupSpec[], context: RolloutContext): Promise<EpisodeGroup[]> {
   context.signal.throwIfAborted();
-  const seats = specs.map(({ samples }) =>
-    Array.from({ length: samples }, (): Seat => ({ lane: context.admission.join(), over: new AbortController() })),
+  const seats = specs.map(({ samples, greedy }) =>
+    Array.from(
+      { length: samples + (greedy ? 1 : 0) },
+      (): Seat => ({ lane: context.admission.join(), over: new AbortController() }),
+    ),
   );
   const stop = () => {
     for (const { over } of seats.flat()) over.abort(context.signal.reason);
@@ -56,7 +68,11 @@ export async function runGroups(specs: readonly GroupSpec[], context: RolloutCon
     const running = specs.map((spec, i) => seats[i]!.map((seat, sample) => runEpisode(spec, sample, seat, context)));
     await Promise.allSettled(running.flat());
     return await Promise.all(
-      specs.map(async ({ task, group }, i) => ({ task, group, episodes: await Promise.all(running[i]!) })),
+      specs.map(async ({ task, group, samples }, i) => {
+        const all = await Promise.all(running[i]!);
+        const greedy = all[samples];
+        return { task, group, episodes: all.slice(0, samples), ...(greedy && { greedy }) };
+      }),
     );
   } finally {
     context.signal.removeEventListener('abort', stop);
@@ -69,10 +85,13 @@ interface Seat {
   readonly over: AbortController;
 }
 
-async function runEpisode(spec: GroupSpec, sample: number, seat: Seat, context: RolloutContext): Promise<Episode> {
+/** Sample number `spec.samples` is the greedy attempt. */
+async function runEpisode(spec: GroupSpec, sample: number, seat: Seat, training: RolloutContext): Promise<Episode> {
   const { task, group, environmentSeed } = spec;
   const { lane, over } = seat;
-  const id = `${group}/${sample}`;
+  const greedy = sample === spec.samples;
+  const context = greedy ? { ...training, params: { ...training.params, temperature: 0 } } : training;
+  const id = `${group}/${greedy ? 'greedy' : sample}`;
   try {
     return await context.executor.run(task, {
       id,

@@ -97,6 +97,16 @@ export const rolloutOptions = options({
     help: 'Sample from so many most probable tokens; 0 is off and keeps training on-policy',
     unit: 'tokens',
   },
+  'rollout.oversampling': {
+    schema: z.number().min(1).optional(),
+    help: 'Dynamic filtering: tasks sampled for each group that is missing; what is accepted beyond the batch opens the next one. Without it 1',
+    unit: 'tasks',
+  },
+  'rollout.max_oversampling': {
+    schema: z.number().min(1).optional(),
+    help: 'Dynamic filtering: a step samples at most so many times rollout.batch_size tasks, then trains on the groups it has. Without it 8',
+    unit: 'batches',
+  },
   'rollout.max_failure_rate': {
     schema: z.number().min(0).max(1).default(0.5),
     help: 'The run stops when a larger share of the episodes of a step fails; failed episodes are never trained on',

@@ -20,7 +20,9 @@ export interface RolloutBatch {
 export interface Pipeline extends AsyncIterable<RolloutBatch> {
   /** New weights reach the sampler. */
   publish(learner: Learner): Promise<void>;
-  /** All that is needed to continue after the batch that was given last. */
+  /** All that is needed to continue after the batch that was given last: where the data stands, */
   readonly cursor: Cursor;
-  seek(cursor: Cursor): void;
+  /** and groups that were sampled and accepted for a batch that is still to come. */
+  readonly waiting: readonly EpisodeGroup[];
+  seek(cursor: Cursor, waiting?: readonly EpisodeGroup[]): void;
 }

@@ -1,14 +1,17 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Learner } from '../engines/contracts.ts';
+import type { Critic, Learner } from '../engines/contracts.ts';
 import { messageOf } from '../episode/failure.ts';
+import type { EpisodeGroup } from '../rollout/groups.ts';
+import { readGroups, writeGroups } from '../rollout/groups-file.ts';
 import { writeDirectoryAtomic } from '../storage/atomic.ts';
 
 /**
- * A checkpoint is a directory `step-<n>` with the learner's full state and `trainer.json`. It is written beside its
- * place and renamed into it, so whatever bears the name is complete.
+ * A checkpoint is a directory `step-<n>` with the full state of the learner and of the critic, `waiting.jsonl` (groups
+ * sampled for a later step) and `trainer.json`. It is written beside its place and renamed into it, so whatever bears
+ * the name is complete.
  */
 
 const TrainerState = z.object({
@@ -23,9 +26,16 @@ const TrainerState = z.object({
   beta: z.number().optional(),
 });
 
-/** Everything beside the learner's state that a run needs to continue as if it had never stopped. */
+/** What is trained. */
+export interface Trained {
+  readonly learner: Learner;
+  readonly critic?: Critic | undefined;
+}
+
+/** Everything beside the models' state that a run needs to continue as if it had never stopped. */
 export type TrainerState = Omit<z.infer<typeof TrainerState>, 'format'>;
 
+const WAITING = 'waiting.jsonl';
 const NAME = /^step-(\d+)$/;
 const nameOf = (step: number) => `step-${String(step).padStart(8, '0')}`;
 
@@ -33,12 +43,14 @@ const nameOf = (step: number) => `step-${String(step).padStart(8, '0')}`;
 export async function saveCheckpoint(
   root: string,
   state: TrainerState,
-  learner: Learner,
-  { keep }: { readonly keep: number },
+  { learner, critic }: Trained,
+  { keep, waiting }: { readonly keep: number; readonly waiting: readonly EpisodeGroup[] },
 ): Promise<string> {
   const directory = join(root, nameOf(state.step));
   await writeDirectoryAtomic(directory, async temporary => {
     await learner.save(join(temporary, 'learner'));
+    await critic?.save(join(temporary, 'critic'));
+    if (waiting.length > 0) await writeGroups(join(temporary, WAITING), waiting);
     await writeFile(join(temporary, 'trainer.json'), `${JSON.stringify({ format: 1, ...state }, null, 2)}\n`);
   });
   for (const old of checkpoints(root).slice(0, -keep)) await rm(old, { recursive: true });
@@ -55,8 +67,12 @@ export function checkpointStep(directory: string): number {
   return readTrainerState(directory).step;
 }
 
-/** Brings the learner to the state of a checkpoint. Throws when it is not one of a run with this seed. */
-export async function loadCheckpoint(directory: string, learner: Learner, seed: number): Promise<TrainerState> {
+/** Brings what is trained to the state of a checkpoint. Throws when it is not one of a run with this seed. */
+export async function loadCheckpoint(
+  directory: string,
+  { learner, critic }: Trained,
+  seed: number,
+): Promise<TrainerState & { readonly waiting: readonly EpisodeGroup[] }> {
   const state = readTrainerState(directory);
   if (state.seed !== seed) {
     throw new Error(
@@ -64,7 +80,9 @@ export async function loadCheckpoint(directory: string, learner: Learner, seed: 
     );
   }
   await learner.load(join(directory, 'learner'));
-  return state;
+  await critic?.load(join(directory, 'critic'));
+  const waiting = join(directory, WAITING);
+  return { ...state, waiting: existsSync(waiting) ? await readGroups(waiting) : [] };
 }
 
 function readTrainerState(directory: string): TrainerState {

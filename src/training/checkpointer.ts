@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import type { KlController } from '../algorithms/kl.ts';
-import type { Learner } from '../engines/contracts.ts';
 import { messageOf } from '../episode/failure.ts';
-import type { Cursor } from '../rollout/order.ts';
-import { latestCheckpoint, loadCheckpoint, saveCheckpoint } from './checkpoint.ts';
+import type { Pipeline } from '../rollout/pipeline.ts';
+import { latestCheckpoint, loadCheckpoint, saveCheckpoint, type Trained } from './checkpoint.ts';
 
 export interface CheckpointOptions {
   readonly directory: string;
@@ -24,10 +23,9 @@ export interface Progress {
 }
 
 /** What a checkpoint is taken of. */
-export interface Checkpointed {
-  readonly learner: Learner;
+export interface Checkpointed extends Trained {
   /** Where in the data the run stands. */
-  readonly data: { readonly cursor: Cursor; seek(cursor: Cursor): void };
+  readonly data: Pick<Pipeline, 'cursor' | 'seek'> & Partial<Pick<Pipeline, 'waiting'>>;
   readonly kl?: KlController | undefined;
   readonly seed: number;
 }
@@ -48,9 +46,9 @@ export class Checkpointer {
     const { directory, resume = false } = this.#options;
     const newest = resume ? latestCheckpoint(directory) : undefined;
     if (newest === undefined) return { step: 0, updates: 0 };
-    const { learner, data, kl, seed } = this.#of;
-    const { step, updates, cursor, beta } = await loadCheckpoint(newest, learner, seed);
-    data.seek(cursor);
+    const { data, kl, seed } = this.#of;
+    const { step, updates, cursor, beta, waiting } = await loadCheckpoint(newest, this.#of, seed);
+    data.seek(cursor, waiting);
     if (kl !== undefined && beta !== undefined) kl.restore({ value: beta });
     this.#saved = step;
     return { step, updates };
@@ -66,9 +64,9 @@ export class Checkpointer {
   async save({ step, updates }: Progress): Promise<void> {
     if (this.#saved === step) return;
     const { directory, keep = 3 } = this.#options;
-    const { learner, data, kl, seed } = this.#of;
+    const { data, kl, seed } = this.#of;
     const state = { step, updates, seed, cursor: data.cursor, ...(kl ? { beta: kl.value } : {}) };
-    await saveCheckpoint(directory, state, learner, { keep });
+    await saveCheckpoint(directory, state, this.#of, { keep, waiting: data.waiting ?? [] });
     this.#saved = step;
   }
 

@@ -3,17 +3,20 @@ import type { LearnerSequence } from '../engines/contracts.ts';
 import { SOURCE, type Trajectory, toTrajectories } from '../episode/trajectory.ts';
 import { validateTrajectory } from '../episode/validate.ts';
 import type { EpisodeGroup } from '../rollout/groups.ts';
+import { turnRows } from './turn-rows.ts';
 
 /** The trajectories of one step as algorithm and learner take them. Arrays are per trajectory [P]: policy tokens. */
 export interface Experience extends StepData {
   readonly sequences: readonly LearnerSequence[];
 }
 
-/** All trajectories of the groups in which the policy sampled something, checked against the invariants. */
-export function trajectoriesOf(groups: readonly EpisodeGroup[]): Trajectory[] {
-  const trajectories = groups
-    .flatMap(({ episodes }) => episodes.flatMap(toTrajectories))
-    .filter(({ sources }) => sources.includes(SOURCE.policy));
+/**
+ * All trajectories of the groups in which the policy sampled something, checked against the invariants.
+ * @param perTurn one row for each turn instead of each leaf (turn-rows.ts)
+ */
+export function trajectoriesOf(groups: readonly EpisodeGroup[], perTurn = false): Trajectory[] {
+  const leaves = groups.flatMap(({ episodes }) => episodes.flatMap(toTrajectories));
+  const trajectories = (perTurn ? turnRows(leaves) : leaves).filter(({ sources }) => sources.includes(SOURCE.policy));
   for (const trajectory of trajectories) validateTrajectory(trajectory);
   return trajectories;
 }
@@ -26,12 +29,14 @@ export function toSequence({ tokens, sources }: Pick<Trajectory, 'tokens' | 'sou
 /** The given rows of the experience. */
 export function select(experience: Experience, rows: readonly number[]): Experience {
   const pick = <T>(values: readonly T[]) => rows.map(row => values[row]!);
-  const { trajectories, sequences, proximal, reference, beta } = experience;
+  const { trajectories, sequences, proximal, reference, values, keep } = experience;
   return {
+    ...experience,
     trajectories: pick(trajectories),
     sequences: pick(sequences),
     proximal: proximal && pick(proximal),
     reference: reference && pick(reference),
-    beta,
+    values: values && pick(values),
+    keep: keep && pick(keep),
   };
 }

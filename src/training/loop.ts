@@ -1,4 +1,5 @@
 import { type Algorithm, computeAdvantages } from '../algorithms/algorithm.ts';
+import { type Curation, curate } from '../algorithms/curation.ts';
 import type { KlController } from '../algorithms/kl.ts';
 import type { Learner } from '../engines/contracts.ts';
 import type { Episode } from '../episode/episode.ts';
@@ -7,6 +8,7 @@ import { FailureRateError } from '../rollout/failures.ts';
 import type { Pipeline, RolloutBatch } from '../rollout/pipeline.ts';
 import { seedOf } from '../rollout/seeds.ts';
 import type { Progress } from './checkpointer.ts';
+import { type CriticTrainer, foresight } from './critic.ts';
 import type { Evaluation } from './evaluate.ts';
 import { prepare } from './prepare.ts';
 import { type UpdateOptions, update } from './update.ts';
@@ -30,6 +32,14 @@ export interface LoopParts {
   readonly algorithm: Algorithm;
   /** Present when the algorithm has a KL term. */
   readonly kl?: KlController | undefined;
+  /** Present when the algorithm needs one. */
+  readonly critic?: CriticTrainer | undefined;
+  /** What is done to episodes before they are compared. */
+  readonly curation: Curation;
+  /** One training row for each turn. */
+  readonly turnRows: boolean;
+  /** Moves the reference after a step, if that is due. */
+  readonly follow: (step: number) => Promise<void>;
   readonly update: Pick<UpdateOptions, 'batchSize' | 'epochs' | 'temperature' | 'learningRate'>;
   readonly seed: number;
   readonly start: Progress;
@@ -58,6 +68,7 @@ export async function* loop(parts: LoopParts): AsyncGenerator<TrainStep> {
   for await (const batch of naming(pipeline, where)) {
     const index = progress.step + 1;
     const learned = await learn(batch, index, progress.updates, parts);
+    await parts.follow(index);
     const publishing = performance.now();
     await pipeline.publish(learner);
     const ended = performance.now();
@@ -89,41 +100,59 @@ async function* naming(batches: AsyncIterable<RolloutBatch>, where: () => string
 
 /** Improves the policy by one batch. A batch without anything to train on changes nothing. */
 async function learn(
-  { groups }: RolloutBatch,
+  batch: RolloutBatch,
   step: number,
   updates: number,
   parts: LoopParts,
 ): Promise<{ readonly updates: number; readonly metrics: Readonly<Record<string, number>> }> {
-  const { learner, algorithm, kl } = parts;
-  if (groups.length === 0) return { updates: 0, metrics: {} };
+  const { learner, algorithm, kl, critic, curation, turnRows } = parts;
   const began = performance.now();
-  const { needs } = algorithm;
+  const { needs, estimator } = algorithm;
+  const { groups, masked, metrics: curated } = curate(batch.groups, curation, estimator.minimumGroup);
+  if (groups.length === 0) return { updates: 0, metrics: named(curated) };
   const { temperature } = parts.update;
   const { experience, metrics: prepared } = await prepare(groups, learner, {
     needs,
     temperature,
     beta: kl?.value,
+    critic: critic?.critic,
+    masked,
+    turnRows,
   });
-  const { advantages, metrics: credited } = computeAdvantages(algorithm, experience);
+  const { metrics: credited, ...credit } = computeAdvantages(algorithm, experience);
+  const foreseen = credit.returns ? foresight(experience, credit.returns) : {};
   const prepareEnded = performance.now();
   try {
     const seed = seedOf(parts.seed, 'update', step);
-    const updated = await update(learner, algorithm, experience, advantages, { ...parts.update, updates, seed });
+    const frozen = critic !== undefined && step <= critic.freezingSteps;
+    const updated = await update(learner, algorithm, experience, credit, {
+      ...parts.update,
+      updates,
+      seed,
+      critic,
+      frozen,
+    });
     const metrics: Record<string, number> = {
       'timing/make_experience': seconds(began, prepareEnded),
       'timing/ppo_train': seconds(prepareEnded, performance.now()),
+      ...named({ ...curated, ...prepared, ...credited, ...foreseen, ...updated.metrics }),
     };
-    for (const [name, value] of Object.entries({ ...prepared, ...credited, ...updated.metrics })) {
-      metrics[`train/${name}`] = value;
-    }
     if (kl !== undefined) {
       metrics['train/kl_coef'] = kl.value;
-      kl.update(metrics['train/kl']!, new Set(experience.trajectories.map(({ episode }) => episode)).size);
+      const measured = metrics['train/kl'];
+      // Without an update a divergence in the loss was not measured.
+      if (measured !== undefined) {
+        kl.update(measured, new Set(experience.trajectories.map(({ episode }) => episode)).size);
+      }
     }
     return { updates: updated.updates, metrics };
   } catch (error) {
     throw new Error(`training stopped at step ${step}: ${messageOf(error)}. ${await parts.rescue()}`, { cause: error });
   }
+}
+
+function named(metrics: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`train/${name}`, value]));
 }
 
 function seconds(from: number, to: number): number {

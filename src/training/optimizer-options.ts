@@ -27,6 +27,40 @@ export const actorScheduleOptions = options({
   'actor.min_lr_ratio': minLrRatio,
 });
 
+/** How the critic learns. None has a default here, so that a critic nobody asked for is noticed. */
+export const criticOptions = options({
+  'critic.adam.lr': {
+    schema: z.number().positive().optional(),
+    help: 'gae: highest learning rate of the critic; without it 9e-6',
+    aliases: ['critic_learning_rate'],
+  },
+  'critic.lr_scheduler': { schema: z.enum(SCHEDULES).optional(), help: `${scheduler.help}; without it as the policy` },
+  'critic.lr_warmup_ratio': {
+    schema: z.number().min(0).max(1).optional(),
+    help: `${warmupRatio.help}; without it as the policy`,
+  },
+  'critic.min_lr_ratio': {
+    schema: z.number().min(0).max(1).optional(),
+    help: `${minLrRatio.help}; without it as the policy`,
+  },
+  'critic.value_clip': {
+    schema: z.number().min(0).optional(),
+    help: 'Keeps one update from moving a value further than this; 0 sets no bound, without it 0.5',
+    aliases: ['value_clip'],
+  },
+  'critic.freezing_steps': {
+    schema: z.int().min(0).optional(),
+    help: 'In the first so many steps only the critic learns, while the schedule of the policy runs on; without it 0',
+    unit: 'steps',
+    aliases: ['freezing_actor_steps'],
+  },
+  'critic.save_value_network': {
+    schema: z.boolean().optional(),
+    help: 'Write the critic beside the final model, as <its directory>_critic; without it not',
+    aliases: ['save_value_network'],
+  },
+});
+
 /** The learning rate of supervised jobs. */
 export const scheduleOptions = options({
   'adam.lr': {

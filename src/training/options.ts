@@ -34,6 +34,10 @@ export const rlTrainOptions = options({
     unit: 'passes',
     aliases: ['num_episodes'],
   },
+  'train.turn_rows_enable': {
+    schema: z.boolean().default(false),
+    help: 'Train each turn as a row of its own, with the context it was sampled in; credit and weights stay those of the episode',
+  },
   'train.full_determinism_enable': {
     schema: z.boolean().default(false),
     help: 'Same seed, same metrics and weights, whatever the order in which environments answer; turns of a step then wait for the slowest environment',
@@ -47,6 +51,19 @@ export const sftTrainOptions = options({
     help: 'Examples per optimizer update',
     unit: 'examples',
     aliases: ['train_batch_size'],
+  },
+});
+
+/** The reference of the KL term. */
+export const referenceOptions = options({
+  'ref.update_steps': {
+    schema: z.int().min(1).optional(),
+    help: 'Let the reference follow the policy every so many steps; without it and ref.ema_beta it stays the initial policy',
+    unit: 'steps',
+  },
+  'ref.ema_beta': {
+    schema: z.number().min(0).lt(1).optional(),
+    help: 'Share of the reference that such an update keeps: a moving average of the policy, at every step when ref.update_steps is not given; without it the policy is copied',
   },
 });
 

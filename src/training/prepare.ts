@@ -1,6 +1,8 @@
 import { type Algorithm, behaviourLogprobs } from '../algorithms/algorithm.ts';
 import { mismatch } from '../algorithms/corrections.ts';
-import type { Learner } from '../engines/contracts.ts';
+import { maskEpisodes } from '../algorithms/filters.ts';
+import type { Critic, Learner } from '../engines/contracts.ts';
+import { episodeReward } from '../episode/episode.ts';
 import type { EpisodeGroup } from '../rollout/groups.ts';
 import { type Experience, toSequence, trajectoriesOf } from './experience.ts';
 
@@ -10,24 +12,42 @@ export interface PrepareOptions {
   readonly temperature: number;
   /** KL coefficient now. */
   readonly beta?: number | undefined;
+  /** Required when `needs.critic`. */
+  readonly critic?: Critic | undefined;
+  /** Ids of episodes whose tokens are left out of the loss. */
+  readonly masked?: ReadonlySet<string> | undefined;
+  /** One row for each turn. */
+  readonly turnRows?: boolean | undefined;
 }
 
 /**
- * The groups as experience: trajectories with what the learner and its frozen reference have to say about them before
- * the first update. Metrics say how far sampler and learner are apart; with equal weights that is rounding alone.
+ * The groups as experience: trajectories with what the learner, its reference and the critic have to say about them
+ * before the first update. Metrics say how far sampler and learner are apart; with equal weights that is rounding alone.
  */
 export async function prepare(
   groups: readonly EpisodeGroup[],
   learner: Learner,
-  { needs, temperature, beta }: PrepareOptions,
+  { needs, temperature, beta, critic, masked, turnRows }: PrepareOptions,
 ): Promise<{ readonly experience: Experience; readonly metrics: Readonly<Record<string, number>> }> {
-  const trajectories = trajectoriesOf(groups);
+  const trajectories = trajectoriesOf(groups, turnRows);
   const sequences = trajectories.map(toSequence);
   const batch = { sequences, temperature };
+  const values = needs.critic ? await critic?.values(batch) : undefined;
   const proximal = needs.proximal ? (await learner.forward(batch)).logprobs : undefined;
   const reference = needs.reference ? (await learner.forward(batch, { weights: 'reference' })).logprobs : undefined;
+  const greedy = groups.flatMap(group => (group.greedy ? [[group.group, episodeReward(group.greedy)] as const] : []));
   return {
-    experience: { trajectories, sequences, proximal, reference, beta },
+    experience: {
+      trajectories,
+      sequences,
+      proximal,
+      reference,
+      values,
+      beta,
+      keep: masked && masked.size > 0 ? maskEpisodes(trajectories, masked) : undefined,
+      greedyReturns: greedy.length > 0 ? new Map(greedy) : undefined,
+      proximalVersion: learner.version,
+    },
     metrics: proximal ? mismatch(trajectories.map(behaviourLogprobs), proximal) : {},
   };
 }

@@ -4,8 +4,8 @@ import type { Learner, LearnerSequence } from '../engines/contracts.ts';
 import { messageOf } from '../episode/failure.ts';
 import { DataOrder } from '../rollout/order.ts';
 import { Checkpointer, type CheckpointOptions } from './checkpointer.ts';
+import { refuseNonFinite } from './non-finite.ts';
 import { learningRates, type OptimizerOptions } from './optimizer.ts';
-import { refuseNonFinite } from './update.ts';
 
 /** A demonstration: its sequences stay together in a batch (conversations.ts makes them). */
 export type Demonstration = readonly LearnerSequence[];

@@ -1,7 +1,9 @@
 import { type Algorithm, lossInputs } from '../algorithms/algorithm.ts';
 import type { Learner } from '../engines/contracts.ts';
 import { seedOf, shuffledIndices } from '../rollout/seeds.ts';
+import { type CriticTrainer, updateCritic } from './critic.ts';
 import { type Experience, select } from './experience.ts';
+import { refuseNonFinite } from './non-finite.ts';
 
 export interface UpdateOptions {
   /** Episodes per optimizer update; undefined: all of them. */
@@ -15,28 +17,38 @@ export interface UpdateOptions {
   readonly updates: number;
   /** Seeds the shuffles of this step. */
   readonly seed: number;
+  /** Learns on the same batches, before the policy. */
+  readonly critic?: CriticTrainer | undefined;
+  /** Only the critic learns. */
+  readonly frozen?: boolean | undefined;
 }
 
 export interface UpdateResult {
   /** Updates made. */
   readonly updates: number;
-  /** Means over the updates; the last value of actor_lr and actor_grad_norm. */
+  /** Means over the updates; the last value of learning rates and gradient norms. */
   readonly metrics: Readonly<Record<string, number>>;
 }
 
+/** What the updates of a step learn from. Arrays are per trajectory [P]. */
+export interface Credit {
+  readonly advantages: readonly Float32Array[];
+  /** Targets of the critic. */
+  readonly returns?: readonly Float32Array[];
+}
+
 /**
- * Optimizer updates on the experience of one step. Throws when a loss or gradient is not finite; the update that would
- * have used it is not made, so the learner has the weights from before.
- *
- * @param advantages per trajectory [P]
+ * Optimizer updates on the experience of one step. A batch whose tokens are all left out makes none. Throws when a loss
+ * or gradient is not finite; the update that would have used it is not made, so the learner has the weights from before.
  */
 export async function update(
   learner: Learner,
   algorithm: Algorithm,
   experience: Experience,
-  advantages: readonly Float32Array[],
+  { advantages, returns }: Credit,
   options: UpdateOptions,
 ): Promise<UpdateResult> {
+  const { critic, frozen = false, temperature } = options;
   const totals: Record<string, number> = {};
   let last: Record<string, number> = {};
   let updates = 0;
@@ -45,29 +57,32 @@ export async function update(
     const { inputs, metrics: given } = lossInputs(algorithm, {
       ...batch,
       advantages: rows.map(row => advantages[row]!),
+      version: learner.version,
     });
-    const { sequences } = batch;
-    const computed = await learner.forwardBackward(
-      { sequences, temperature: options.temperature, inputs },
-      algorithm.loss,
-    );
-    await refuseNonFinite(learner, computed);
-    const lr = options.learningRate(options.updates + updates);
-    const { gradNorm } = await learner.optimizerStep({ lr });
+    const { share } = inputs;
+    if (!share!.some(row => row.some(weight => weight > 0))) continue;
+    const number = options.updates + updates;
+    let metrics: Record<string, number> = {};
+    if (critic && returns) {
+      const targets = { returns: rows.map(row => returns[row]!), share: share!, temperature, update: number };
+      const { critic_lr, critic_grad_norm, ...means } = await updateCritic(critic, batch, targets);
+      metrics = means;
+      last = { ...last, critic_lr: critic_lr!, critic_grad_norm: critic_grad_norm! };
+    }
+    if (!frozen) {
+      const { sequences } = batch;
+      const computed = await learner.forwardBackward({ sequences, temperature, inputs }, algorithm.loss);
+      await refuseNonFinite(learner, computed);
+      const lr = options.learningRate(number);
+      const { gradNorm } = await learner.optimizerStep({ lr });
+      metrics = { ...metrics, ...given, ...computed };
+      last = { ...last, actor_lr: lr, actor_grad_norm: gradNorm };
+    }
     updates += 1;
-    for (const [name, value] of Object.entries({ ...given, ...computed })) totals[name] = (totals[name] ?? 0) + value;
-    last = { actor_lr: lr, actor_grad_norm: gradNorm };
+    for (const [name, value] of Object.entries(metrics)) totals[name] = (totals[name] ?? 0) + value;
   }
   const means = Object.fromEntries(Object.entries(totals).map(([name, total]) => [name, total / updates]));
   return { updates, metrics: { ...means, ...last } };
-}
-
-/** Forgets the gradient and throws when a metric of a loss, the loss among them, is not a finite number. */
-export async function refuseNonFinite(learner: Learner, metrics: Readonly<Record<string, number>>): Promise<void> {
-  const bad = Object.entries(metrics).find(([, value]) => !Number.isFinite(value));
-  if (bad === undefined) return;
-  await learner.zeroGrad();
-  throw new Error(`${bad[0]} is ${bad[1]}, so the update was not made; lower the learning rate or look at the batch`);
 }
 
 /**

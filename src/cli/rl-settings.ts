@@ -1,0 +1,96 @@
+import { curationFromOptions, groupFilterFromOptions, needs } from '../algorithms/curation-options.ts';
+import { algorithmFromOptions } from '../algorithms/options.ts';
+import { ConfigError } from '../config/error.ts';
+import type { Values } from '../config/option.ts';
+import type { rlOptions } from '../config/rl.ts';
+import { messageOf } from '../episode/failure.ts';
+import { checkedSelection } from '../rollout/selection.ts';
+import type { TrainOptions } from '../train.ts';
+import { refuseSenseless } from '../training/combinations.ts';
+import type { CriticOptions } from '../training/critic.ts';
+
+export type RlValues = Values<typeof rlOptions>;
+
+type Settings = Pick<
+  TrainOptions,
+  | 'algorithm'
+  | 'curation'
+  | 'selection'
+  | 'reference'
+  | 'turnRows'
+  | 'groupSize'
+  | 'groupsPerStep'
+  | 'maxFailureRate'
+  | 'optimizer'
+> & { readonly critic?: CriticOptions };
+
+/**
+ * What the flags say about learning.
+ * @throws ConfigError for a combination that makes no sense, with the reason
+ */
+export function settingsOf(values: RlValues): Settings {
+  try {
+    const settings: Settings = {
+      algorithm: algorithmFromOptions(values, { maxNewTokens: values['rollout.max_new_tokens'] }),
+      curation: curationFromOptions(values, { answerLength: answerLength(values) }),
+      selection: selectionOf(values),
+      reference: referenceOf(values),
+      turnRows: values['train.turn_rows_enable'],
+      groupSize: values['rollout.n_samples_per_prompt'],
+      groupsPerStep: values['rollout.batch_size'],
+      maxFailureRate: values['rollout.max_failure_rate'],
+      optimizer: {
+        learningRate: values['actor.adam.lr'],
+        schedule: values['actor.lr_scheduler'],
+        warmupRatio: values['actor.lr_warmup_ratio'],
+        minLrRatio: values['actor.min_lr_ratio'],
+        batchSize: values['train.batch_size'],
+        epochs: values['train.max_epochs'],
+      },
+    };
+    const { algorithm, groupSize = 1, turnRows = false, reference } = settings;
+    const critic = algorithm.needs.critic || criticOptionGiven(values);
+    refuseSenseless({ algorithm, groupSize, turnRows, reference, critic });
+    return { ...settings, ...(critic && { critic: criticOf(values) }) };
+  } catch (error) {
+    throw new ConfigError([messageOf(error)], { cause: error });
+  }
+}
+
+/** Most tokens of the policy in an episode, where each has one answer. */
+function answerLength(values: RlValues): number | undefined {
+  return values['reward.remote_url'] === undefined ? undefined : values['rollout.max_new_tokens'];
+}
+
+function selectionOf(values: RlValues): TrainOptions['selection'] {
+  const filter = groupFilterFromOptions(values, values['rollout.n_samples_per_prompt']);
+  const oversampling = values['rollout.oversampling'];
+  const maxOversampling = values['rollout.max_oversampling'];
+  if (filter === undefined) {
+    const given = { 'rollout.oversampling': oversampling, 'rollout.max_oversampling': maxOversampling };
+    needs('algo.dynamic_filtering_enable', given);
+    return undefined;
+  }
+  checkedSelection({ accepts: () => true, oversampling, maxOversampling });
+  return { filter, oversampling, maxOversampling };
+}
+
+function referenceOf(values: RlValues): TrainOptions['reference'] {
+  const { 'ref.update_steps': every, 'ref.ema_beta': beta } = values;
+  return every === undefined && beta === undefined ? undefined : { every, beta };
+}
+
+function criticOptionGiven(values: RlValues): boolean {
+  return Object.entries(values).some(([name, value]) => name.startsWith('critic.') && value !== undefined);
+}
+
+function criticOf(values: RlValues): CriticOptions {
+  return {
+    learningRate: values['critic.adam.lr'],
+    schedule: values['critic.lr_scheduler'] ?? values['actor.lr_scheduler'],
+    warmupRatio: values['critic.lr_warmup_ratio'] ?? values['actor.lr_warmup_ratio'],
+    minLrRatio: values['critic.min_lr_ratio'] ?? values['actor.min_lr_ratio'],
+    valueClip: values['critic.value_clip'],
+    freezingSteps: values['critic.freezing_steps'],
+  };
+}
