@@ -13,9 +13,17 @@ export {
   rloo,
 } from './algorithms/recipes.ts';
 export type { Generation, Learner, PolicyEngine, Sampler, SamplingParams } from './engines/contracts.ts';
-export type { Environment, EnvironmentContext, EnvironmentFactory, Reset, StepResult } from './envs/contracts.ts';
+export type {
+  Action,
+  Environment,
+  EnvironmentContext,
+  EnvironmentFactory,
+  Reset,
+  StepResult,
+} from './envs/contracts.ts';
 export { type Episode, episodeReward } from './episode/episode.ts';
 export { readEpisodes } from './episode/read.ts';
+export { serializeEpisode } from './episode/serialize.ts';
 export type { Message, Task } from './episode/task.ts';
 export { type Trajectory, toTrajectories } from './episode/trajectory.ts';
 export { perSample, type RewardFunction, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
