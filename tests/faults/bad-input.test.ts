@@ -170,17 +170,20 @@ describe('checkpoints', () => {
   it.concurrent.each(faults)('$what', refusedAtOnce);
 });
 
-/** What goes wrong in the first step: the run directory says how far the run came, in whole lines. */
-describe('runs that fail', () => {
-  async function stopped(fault: Case) {
-    const { run } = await refusal(fault);
-    expect(below(run!)).toEqual(['config.yaml', 'episodes.jsonl', 'metrics.jsonl']);
-    expect(readRecords(join(run!, 'metrics.jsonl'))).toEqual([]);
-  }
-  const failed = (account: string) =>
-    new RegExp(
-      `training stopped at step 1: 12 of 12 episodes failed, more than rollout\\.max_failure_rate 0\\.5 allows:\\n.*12 x ${account}`,
-    );
+/** It goes wrong in the first step: the run directory says how far the run came, in whole lines. */
+async function stopped(fault: Case) {
+  const { run } = await refusal(fault);
+  expect(below(run!)).toEqual(['config.yaml', 'episodes.jsonl', 'metrics.jsonl']);
+  expect(readRecords(join(run!, 'metrics.jsonl'))).toEqual([]);
+}
+
+/** What is said when every episode of the first step failed in the same way. */
+function failed(account: string): RegExp {
+  const rate = '12 of 12 episodes failed, more than rollout\\.max_failure_rate 0\\.5 allows';
+  return new RegExp(`training stopped at step 1: ${rate}:\\n.*12 x ${account}`);
+}
+
+describe('environments, prompts and weights', () => {
   /** A function of the environment replaced; two keys of the same name in a class are no error, the last one counts. */
   const environment = (what: string, method: string, account: string, ...argv: string[]): Case => {
     const text = `export default class {
@@ -235,6 +238,36 @@ describe('runs that fail', () => {
     },
   ];
   it.concurrent.each(faults)('$what', stopped);
+});
+
+/** Single-turn answers scored by a file: the environment of the small job is taken away. */
+describe('rewards', () => {
+  const scoredBy = (what: string, text: string): Pick<Case, 'what' | 'make' | 'argv'> => ({
+    what,
+    make: file(`${what}.mjs`, text),
+    argv: ['--train.agent_func_path', 'null', '--reward.remote_url', `${what}.mjs`],
+  });
+  const failing = (what: string, text: string, account: string): Case => ({
+    ...scoredBy(what, text),
+    code: 1,
+    says: failed(`reward: reward: ${account}`),
+  });
+  it.concurrent.each([
+    failing('reward NaN', 'export default batch => batch.map(() => NaN);', 'reward: expected number, got NaN'),
+    failing('reward text', 'export default batch => batch.map(() => "1");', '.*got "1"'),
+    failing('no rewards', 'export default () => [];', 'expected 1 scores, one for each answer, got 0'),
+    failing('reward throws', 'export default () => { throw new Error("no judge"); };', 'no judge'),
+  ])('$what', stopped);
+
+  const broken: readonly Case[] = [
+    { ...scoredBy('no reward', 'export const x = 1;'), code: 2, says: /exports nothing as reward_func or default/ },
+    {
+      ...scoredBy('reward that does not load', 'export default () => {'),
+      code: 2,
+      says: /reward file .*does not load\.mjs: .*end of input/,
+    },
+  ];
+  it.concurrent.each(broken)('$what', refusedAtOnce);
 });
 
 describe('files of code', () => {

@@ -7,7 +7,8 @@ export const EPISODES_PER_STEP = 3 * 4;
 
 /**
  * An environment of two turns that rewards each `a`. To interrupt a run at a known place, the episode whose number is
- * in PAUSE_AT says `paused` and waits: for an interrupt of the process when UNTIL says so, else for ever.
+ * in PAUSE_AT says `paused` and waits: for an interrupt of the process when UNTIL says so, else for ever. Episodes from
+ * the number in HUGE_FROM on are given rewards beyond float32.
  */
 const AGENT = `
 import { once } from 'node:events';
@@ -23,7 +24,8 @@ export default class {
     return { observation: prompt };
   }
   step({ actionText, turn }) {
-    const reward = [...actionText].filter(character => character === 'a').length / 4;
+    const huge = made >= Number(process.env.HUGE_FROM) ? 1e300 : 1;
+    const reward = (huge * [...actionText].filter(character => character === 'a').length) / 4;
     return { reward, done: turn === 1, feedback: '?' };
   }
 }
