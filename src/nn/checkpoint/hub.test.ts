@@ -182,7 +182,10 @@ describe('a broken connection', () => {
     let broken = false;
     const intercept: Handler = (request, response) => {
       if (!isContent(request)) return false;
-      if (!broken) return (broken = true) && breakingOff(12_000)(request, response);
+      if (!broken) {
+        broken = true;
+        return breakingOff(12_000)(request, response);
+      }
       response.writeHead(206, { 'content-length': 18_000 }).flushHeaders();
       response.destroy();
       return true;

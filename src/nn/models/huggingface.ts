@@ -3,19 +3,23 @@ import { z } from 'zod';
 /** The fields of a Hugging Face `config.json` that say something about a decoder's outputs. */
 
 const size = z.int().positive();
+// Far above any model: what is derived from them element by element must stay small, whatever a file says.
+const layers = size.max(1000);
+const width = size.max(2 ** 20);
+const rows = size.max(2 ** 24);
 const token = z.int().nonnegative();
 const cap = z.number().positive().nullish();
 const rope = z.record(z.string(), z.unknown()).nullish();
 
 const schema = z.object({
   model_type: z.string(),
-  vocab_size: size,
-  hidden_size: size,
-  num_hidden_layers: size,
-  num_attention_heads: size,
-  num_key_value_heads: size.nullish(),
-  head_dim: size.nullish(),
-  intermediate_size: size,
+  vocab_size: rows,
+  hidden_size: width,
+  num_hidden_layers: layers,
+  num_attention_heads: width,
+  num_key_value_heads: width.nullish(),
+  head_dim: width.nullish(),
+  intermediate_size: rows,
   rms_norm_eps: z.number().positive().optional(),
   max_position_embeddings: size,
   tie_word_embeddings: z.boolean().optional(),

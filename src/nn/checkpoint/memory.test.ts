@@ -1,0 +1,48 @@
+import { totalmem } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { decoderConfig } from '../models/families.ts';
+import { checkMemory, estimateMemory, memoryLimit } from './memory.ts';
+
+/** Of SmolLM2-135M: 134.5 million parameters. */
+const config = decoderConfig({
+  architectures: ['LlamaForCausalLM'],
+  model_type: 'llama',
+  vocab_size: 49_152,
+  hidden_size: 576,
+  intermediate_size: 1536,
+  num_hidden_layers: 30,
+  num_attention_heads: 9,
+  num_key_value_heads: 3,
+  max_position_embeddings: 8192,
+  tie_word_embeddings: true,
+});
+const weights = 4 * 134_515_008;
+
+describe('the estimate', () => {
+  it('counts the weights once to sample, and five times and the activations to train', () => {
+    expect(estimateMemory(config, { training: false, maxTokens: 4096 })).toEqual({ weights });
+    expect(estimateMemory(config, { training: true, maxTokens: 1000 })).toEqual({
+      weights,
+      gradients: 2 * weights,
+      optimizer: 2 * weights,
+      activations: 4000 * (30 * (5760 + 6144) + 3 * 49_152),
+    });
+  });
+
+  it('refuses what does not fit, with the numbers', () => {
+    expect(() => checkMemory(config, { training: true, maxTokens: 1000 }, 'm', 5e9)).not.toThrow();
+    expect(() => checkMemory(config, { training: true, maxTokens: 1000 }, 'm', 4e9)).toThrow(
+      'm: training the model needs about 4.7 GB (weights 0.5 GB, gradients 1.1 GB, optimizer 1.1 GB, activations 2.0 GB), and this machine has 4.0 GB; take a smaller model, fewer tokens per micro-batch or a machine with more memory',
+    );
+    expect(() => checkMemory(config, { training: false, maxTokens: 1000 }, 'm', 0.5e9)).toThrow(
+      'm: the model needs about 0.5 GB, and this machine has 0.5 GB; take a smaller model or a machine',
+    );
+  });
+
+  it('is held against the memory of the machine', () => {
+    expect(memoryLimit()).toBeGreaterThan(0);
+    expect(memoryLimit()).toBeLessThanOrEqual(totalmem());
+    const huge = { ...config, hiddenSize: 2 ** 20, vocabSize: 2 ** 24 };
+    expect(() => checkMemory(huge, { training: false, maxTokens: 1 }, 'm')).toThrow(/needs about \d+ GB, and this/);
+  });
+});

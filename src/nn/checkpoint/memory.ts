@@ -1,0 +1,52 @@
+import { totalmem } from 'node:os';
+import type { DecoderConfig } from '../models/families.ts';
+import { parameterCount, parameterLayout } from '../models/parameters.ts';
+
+/** What a model is loaded for. */
+export interface MemoryUse {
+  /** Gradient, optimizer and activations are counted as well. */
+  readonly training: boolean;
+  /** Padded tokens of a micro-batch. */
+  readonly maxTokens: number;
+}
+
+/** A need in bytes, by what it is for. */
+export type MemoryEstimate = Readonly<Record<string, number>>;
+
+const FLOAT32 = 4;
+
+/**
+ * Bytes that a model needs in float32: its weights; for training the gradient (of a micro-batch and their sum), the two
+ * moments of Adam, and activations. These are rough: what every layer keeps of a token for the way back (about ten
+ * vectors of the hidden size, four of the intermediate), and three times the logits.
+ */
+export function estimateMemory(config: DecoderConfig, { training, maxTokens }: MemoryUse): MemoryEstimate {
+  const weights = FLOAT32 * parameterCount(parameterLayout(config));
+  if (!training) return { weights };
+  const { layers, hiddenSize, intermediateSize, head, vocabSize } = config;
+  const perToken = layers * (10 * hiddenSize + 4 * intermediateSize) + (head === 'lm' ? 3 * vocabSize : 0);
+  return { weights, gradients: 2 * weights, optimizer: 2 * weights, activations: FLOAT32 * maxTokens * perToken };
+}
+
+/** Memory of the machine, or of the container where that has less; in bytes. */
+export function memoryLimit(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
+}
+
+/** Throws, with the estimate, when the model cannot fit into `limit` bytes. `where` starts the message. */
+export function checkMemory(config: DecoderConfig, use: MemoryUse, where: string, limit = memoryLimit()): void {
+  const estimate = estimateMemory(config, use);
+  const total = Object.values(estimate).reduce((sum, bytes) => sum + bytes, 0);
+  if (total <= limit) return;
+  const parts = Object.entries(estimate).map(([what, bytes]) => `${what} ${gigabytes(bytes)}`);
+  const list = parts.length > 1 ? ` (${parts.join(', ')})` : '';
+  throw new Error(
+    `${where}: ${use.training ? 'training the model' : 'the model'} needs about ${gigabytes(total)}${list}, and this machine has ${gigabytes(limit)}; take a smaller model${use.training ? ', fewer tokens per micro-batch' : ''} or a machine with more memory`,
+  );
+}
+
+function gigabytes(bytes: number): string {
+  const value = bytes / 1e9;
+  return `${value >= 1e6 ? value.toExponential(1) : value.toFixed(value < 10 ? 1 : 0)} GB`;
+}
