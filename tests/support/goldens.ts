@@ -26,7 +26,26 @@ export interface Golden {
 }
 
 export function golden(name: string): Golden {
-  const directory = goldenModel(name);
+  return read<Golden>(goldenModel(name));
+}
+
+const scores = fileURLToPath(new URL('../goldens/scores/', import.meta.url));
+
+export const SCORE_MODELS = readdirSync(scores);
+
+/** A decoder with a value head. */
+export interface ScoreGolden {
+  readonly directory: string;
+  readonly sequences: readonly (readonly number[])[];
+  readonly loss: number;
+  readonly tensors: ReadonlyMap<string, Float32Array>;
+}
+
+export function scoreGolden(name: string): ScoreGolden {
+  return read<ScoreGolden>(join(scores, name));
+}
+
+function read<T>(directory: string): T {
   const file = new SafetensorsFile(join(directory, 'golden.safetensors'));
   try {
     const tensors = new Map([...file.tensors.keys()].map(tensor => [tensor, file.readTensor(tensor)]));

@@ -5,13 +5,14 @@ import { likelihoodLoss } from '../../algorithms/losses/likelihood.ts';
 import { policyLoss } from '../../algorithms/losses/policy.ts';
 import { ppoObjective } from '../../algorithms/losses/ppo.ts';
 import type { Loss } from '../../algorithms/ops.ts';
-import type { LearnerBatch, LearnerSequence } from '../../engines/contracts.ts';
+import { DEFAULT_SAMPLING, type Generation, type LearnerBatch, type LearnerSequence } from '../../engines/contracts.ts';
 import { packBatch } from '../../engines/onnx/batch.ts';
 import { KeyValueCache } from '../../engines/onnx/cache.ts';
 import { OnnxLearnerCore } from '../../engines/onnx/learner.ts';
 import { record } from '../../engines/onnx/loss-program.ts';
 import { Model } from '../../engines/onnx/model.ts';
 import { cachedPositions, sequencePositions } from '../../engines/onnx/positions.ts';
+import { OnnxSamplerCore } from '../../engines/onnx/sampler.ts';
 import { Session } from '../../engines/onnx/session.ts';
 import { emit } from '../onnx.ts';
 import { decodeForm, prefillForm, trainingForm, weightInputs } from './decoder.ts';
@@ -20,6 +21,8 @@ import { decodeForm, prefillForm, trainingForm, weightInputs } from './decoder.t
 const LOGIT_TOLERANCE = 1e-4;
 /** On gradients, of the largest element of the checkpoint tensor. */
 const GRADIENT_TOLERANCE = 1e-4;
+/** Absolute, on log-probabilities: between the cached form and whole sequences, float32 sums in another order. */
+const FORM_TOLERANCE = 1e-5;
 
 function sequence(tokens: readonly number[], predict: readonly number[]): LearnerSequence {
   return { tokens: Int32Array.from(tokens), predict: Uint8Array.from(predict) };
@@ -121,6 +124,34 @@ describe.each(GOLDEN_MODELS)('%s', name => {
     await prefill.release();
     await decode.release();
     expect(worst).toBeLessThan(LOGIT_TOLERANCE);
+  });
+
+  it('samples from a ragged batch over caches what it computes of whole sequences', async () => {
+    const { model, learner } = learnerOf(data, 4096);
+    const samples: LearnerSequence[] = [];
+    const expected: Float32Array[] = [];
+    const prompts = [1, 2, 5, 9, 14, 17].map(length => data.sequences.at(-1)!.slice(0, length));
+    const events = {
+      token: () => undefined,
+      finished: (id: number, { tokens, logprobs }: Generation) => {
+        const prompt = prompts[id]!;
+        samples.push(sequence([...prompt, ...tokens], [...prompt.map(() => 0), ...tokens.map(() => 1)]));
+        expected.push(logprobs);
+      },
+    };
+    // Few rows and short chunks: prompts are cut, and rows of all lengths decode side by side.
+    const options = { threads: 2, maxRows: 4, prefillTokens: 7, prefixCacheBytes: 1 << 16 };
+    const sampler = new OnnxSamplerCore(model, options, events);
+    const params = { ...DEFAULT_SAMPLING, maxTokens: 20 };
+    sampler.submit(
+      prompts.map((prompt, id) => ({ id, tokens: Int32Array.from(prompt), params, seed: id, streaming: false })),
+    );
+    while (sampler.busy) await sampler.step();
+    await sampler.close();
+    expect(samples).toHaveLength(prompts.length);
+    const { logprobs } = await learner.forward({ temperature: 1, sequences: samples });
+    await learner.close();
+    for (const [i, values] of expected.entries()) expect(furthest(logprobs[i]!, values)).toBeLessThan(FORM_TOLERANCE);
   });
 
   // All sequences in one micro-batch, and nearly every sequence in its own.
