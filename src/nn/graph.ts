@@ -33,6 +33,7 @@ export const PRIMITIVES = [
   'sign',
   'tanh',
   'sigmoid',
+  'silu',
   'softplus',
   'cast',
   'stopGradient',
@@ -54,6 +55,7 @@ export const PRIMITIVES = [
   'reduceMax',
   'argmax',
   'cumsum',
+  'rms',
   'softmax',
   'logSoftmax',
 ] as const;

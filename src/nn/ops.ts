@@ -64,7 +64,7 @@ export const tanh = (x: Node): Node => apply('tanh', [x]);
 export const sigmoid = (x: Node): Node => apply('sigmoid', [x]);
 /** log(1 + exp(x)), overflow-safe. */
 export const softplus = (x: Node): Node => apply('softplus', [x]);
-export const silu = (x: Node): Node => mul(x, sigmoid(x));
+export const silu = (x: Node): Node => apply('silu', [x]);
 /** x · Φ(x) with the tanh approximation of Φ (Hendrycks & Gimpel, arXiv 1606.08415). */
 export function geluTanh(x: Node): Node {
   const inner = mul(x, add(mul(square(x), scalar(0.044715 * Math.sqrt(2 / Math.PI))), scalar(Math.sqrt(2 / Math.PI))));
@@ -181,6 +181,7 @@ export const cumsum = (x: Node, { reverse = false }: { reverse?: boolean } = {})
   apply('cumsum', [x], { reverse });
 /** [..., V] → int64 [...]: the first of equal maxima; no gradient. */
 export const argmax = (x: Node): Node => apply('argmax', [x]);
+/** sqrt(mean(x²) + eps) over the last axis: [..., d] → [..., 1]. */
+export const rms = (x: Node, eps: number): Node => apply('rms', [x], { eps });
 /** x / sqrt(mean(x²) + eps) · weight over the last axis: x [..., d], weight [d] (Zhang & Sennrich 2019). */
-export const rmsNorm = (x: Node, weight: Node, eps: number): Node =>
-  mul(div(x, sqrt(add(mean(square(x), [-1], true), scalar(eps)))), weight);
+export const rmsNorm = (x: Node, weight: Node, eps: number): Node => mul(div(x, rms(x, eps)), weight);

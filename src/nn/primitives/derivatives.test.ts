@@ -91,6 +91,7 @@ const CASES: Partial<Record<PrimitiveName, readonly GradientCase[]>> = {
   abs: unary(ops.abs, awayFromZero),
   tanh: unary(ops.tanh),
   sigmoid: unary(ops.sigmoid, value => 3 * value),
+  silu: unary(ops.silu, value => 3 * value),
   softplus: unary(ops.softplus, value => 3 * value),
   matmul: (
     [
@@ -302,6 +303,10 @@ const CASES: Partial<Record<PrimitiveName, readonly GradientCase[]>> = {
   cumsum: [
     ...unary(ops.cumsum, undefined, ROWS),
     { of: [['N', 'M']], symbols, build: ([x]) => ops.cumsum(x!, { reverse: true }) },
+  ],
+  rms: [
+    ...unary(x => ops.rms(x, 0.1), undefined, [[2, 3]]),
+    { of: [['N', 3]], symbols, build: ([x]) => ops.rms(x!, 0.1) },
   ],
   softmax: unary(ops.softmax, undefined, ROWS),
   logSoftmax: unary(ops.logSoftmax, undefined, ROWS),

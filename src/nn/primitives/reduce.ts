@@ -1,4 +1,5 @@
-import type { Node, Shape } from '../graph.ts';
+import { type Node, type Shape, scalar } from '../graph.ts';
+import { showShape } from '../shape.ts';
 import { type Emission, primitive, requireDType } from './primitive.ts';
 
 interface Reduction {
@@ -72,6 +73,26 @@ export const reductions = {
     derivative: ({ attributes: { reverse } }, dy, ops) => [ops.cumsum(dy, { reverse: !reverse })],
     emit: (emission, inputs, { attributes: { reverse } }) =>
       emission.node('CumSum', [inputs[0]!, emission.dims([-1])], { reverse: Number(reverse) }),
+  }),
+
+  // Root mean square of the last axis, which is kept: sqrt(mean(x²) + eps); dy/dx = x / (d y).
+  rms: primitive<{ eps: number }>({
+    infer: ([x]) => {
+      requireLastAxis('rms', x!);
+      if (typeof x!.shape.at(-1) !== 'number')
+        throw new RangeError(`rms: the last axis of ${showShape(x!.shape)} is symbolic`);
+      return { shape: [...x!.shape.slice(0, -1), 1], dtype: 'float32' };
+    },
+    derivative: (y, dy, ops) => {
+      const x = y.inputs[0]!;
+      const size = scalar(x.shape.at(-1) as number);
+      return [ops.mul(x, ops.div(dy, ops.mul(y, size)))];
+    },
+    emit: (emission, [x], { inputs, attributes: { eps } }) => {
+      const squares = emission.node('ReduceSumSquare', [x!, emission.dims([-1])], { keepdims: 1 });
+      const mean = emission.node('Mul', [squares, emission.scalar(1 / (inputs[0]!.shape.at(-1) as number))]);
+      return emission.node('Sqrt', [emission.node('Add', [mean, emission.scalar(eps)])]);
+    },
   }),
 
   softmax: primitive({

@@ -21,6 +21,15 @@ export const unaries = {
   sign: unary('sign', 'Sign', 'none'),
   tanh: unary('tanh', 'Tanh', (y, dy, ops) => [ops.mul(dy, ops.sub(scalar(1), ops.mul(y, y)))]),
   sigmoid: unary('sigmoid', 'Sigmoid', (y, dy, ops) => [ops.mul(dy, ops.mul(y, ops.sub(scalar(1), y)))]),
+  // y = x s with s = sigmoid(x), so dy/dx = s + y (1 - s); the sigmoid is written once.
+  silu: primitive({
+    infer: inputs => elementwise('silu', inputs, 'float32'),
+    derivative: (y, dy, ops) => {
+      const s = ops.sigmoid(y.inputs[0]!);
+      return [ops.mul(dy, ops.add(s, ops.mul(y, ops.sub(scalar(1), s))))];
+    },
+    emit: (emission, [x]) => emission.node('Mul', [x!, emission.node('Sigmoid', [x!])]),
+  }),
   // The runtime evaluates x + log1p(exp(-x)) for x > 0, so nothing overflows.
   softplus: unary('softplus', 'Softplus', ({ inputs: [x] }, dy, ops) => [ops.mul(dy, ops.sigmoid(x!))]),
 };

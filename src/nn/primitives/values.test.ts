@@ -43,6 +43,7 @@ const VALUES: Readonly<Record<PrimitiveName, readonly (readonly [Node, readonly 
   sign: [[ops.sign(x), [-1, 0, 1, 1]]],
   tanh: [[ops.tanh(x), [-2, 0, 0.5, 3].map(Math.tanh)]],
   sigmoid: [[ops.sigmoid(x), [-2, 0, 0.5, 3].map(v => 1 / (1 + e(-v)))]],
+  silu: [[ops.silu(x), [-2, 0, 0.5, 3].map(v => v / (1 + e(-v)))]],
   softplus: [
     [ops.softplus(x), [-2, 0, 0.5, 3].map(v => Math.log1p(e(v)))],
     [ops.softplus(constant(floats(-200, 200), [2])), [0, 200]],
@@ -95,6 +96,10 @@ const VALUES: Readonly<Record<PrimitiveName, readonly (readonly [Node, readonly 
   cumsum: [
     [ops.cumsum(grid), [1, 3, 6, 4, 9, 15]],
     [ops.cumsum(grid, { reverse: true }), [6, 5, 3, 15, 11, 6]],
+  ],
+  rms: [
+    [ops.rms(grid, 0), [Math.sqrt(14 / 3), Math.sqrt(77 / 3)]],
+    [ops.rms(constant(floats(0, 0), [1, 2]), 0.25), [0.5]],
   ],
   softmax: [[ops.softmax(constant(floats(0, 0, 1000, 1000 + Math.log(3)), [2, 2])), [0.5, 0.5, 0.25, 0.75]]],
   logSoftmax: [[ops.logSoftmax(constant(floats(0, 0, 0, 100), [2, 2])), [Math.log(0.5), Math.log(0.5), -100, 0]]],
