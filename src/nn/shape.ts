@@ -145,6 +145,8 @@ export function broadcastShapes(op: string, ...shapes: readonly Shape[]): Shape 
 /** The number a dimension stands for. Throws where a symbol is unbound or the result is negative. */
 export function evalDim(dim: Dim, bindings: Bindings): number {
   if (typeof dim === 'number') return dim;
+  const bound = bindings[dim];
+  if (bound !== undefined && bound >= 0) return bound;
   let sum = 0;
   for (const [monomial, coefficient] of polynomial(dim)) {
     let term = coefficient;

@@ -47,11 +47,16 @@ export class Session {
   readonly model: EmittedModel;
   readonly #runtime: Runtime;
   readonly #tensors = new WeakMap<TensorData, Tensor>();
-  readonly #shapes = new Map<string, BigInt64Array>();
+  readonly #outputs: ReadonlyMap<string, TensorInfo>;
+  /** The symbols of the last run and what follows from them: most runs have the symbols of the run before. */
+  #symbols: Bindings = {};
+  readonly #dims = new Map<Shape, { readonly dims: readonly number[]; readonly size: number }>();
+  readonly #shapes: Record<string, Tensor> = {};
   #session: InferenceSession | undefined;
 
   private constructor(model: EmittedModel, runtime: Runtime, session: InferenceSession) {
     this.model = model;
+    this.#outputs = new Map(model.outputs.map(info => [info.name, info]));
     this.#runtime = runtime;
     this.#session = session;
   }
@@ -92,23 +97,16 @@ export class Session {
     options: RunOptions = {},
   ): Promise<Record<string, TensorData>> {
     if (!this.#session) throw new Error(`model "${this.model.name}" was released and cannot run`);
-    for (const [symbol, value] of Object.entries(symbols)) {
-      if (!(Number.isInteger(value) && value >= 1)) {
-        throw new RangeError(`model "${this.model.name}": symbol ${symbol} must be a positive integer, got ${value}`);
-      }
-    }
+    this.#bind(symbols);
     const tensors: Record<string, Tensor> = {};
-    for (const info of this.model.inputs) tensors[info.name] = this.#tensor('input', info, feeds[info.name], symbols);
-    for (const { name, dims } of this.model.shapeInputs) {
-      tensors[name] = this.#shapeTensor(name, dims, symbols);
-    }
-    const fetches = this.#fetches(symbols, options);
+    for (const info of this.model.inputs) tensors[info.name] = this.#tensor('input', info, feeds[info.name]);
+    for (const { name, dims } of this.model.shapeInputs) tensors[name] = this.#shapes[name] ??= this.#shape(dims);
+    const fetches = this.#fetches(options);
     try {
       const results = await this.#session.run(tensors, fetches);
-      const given = options.outputs ?? {};
-      return Object.fromEntries(
-        Object.keys(fetches).map(name => [name, given[name] ?? (results[name]!.data as TensorData)]),
-      );
+      const arrays: Record<string, TensorData> = {};
+      for (const name in fetches) arrays[name] = options.outputs?.[name] ?? (results[name]!.data as TensorData);
+      return arrays;
     } catch (cause) {
       const shapes = Object.entries(tensors).map(([name, { type, dims }]) => `${name} ${type} ${showShape(dims)}`);
       throw new Error(`model "${this.model.name}" failed: ${messageOf(cause)} (fed ${shapes.join(', ')})`, { cause });
@@ -122,43 +120,66 @@ export class Session {
     await session?.release();
   }
 
-  #fetches(symbols: Bindings, { outputs = {}, fetch }: RunOptions): Record<string, Tensor | null> {
-    const infos = new Map(this.model.outputs.map(info => [info.name, info]));
-    for (const name of [...Object.keys(outputs), ...(fetch ?? [])]) {
-      if (infos.has(name)) continue;
-      throw new RangeError(
-        `model "${this.model.name}" has no output "${name}", it has: ${[...infos.keys()].join(', ')}`,
-      );
+  /** Makes `symbols` the ones that shapes are worked out with. */
+  #bind(symbols: Bindings): void {
+    const names = Object.keys(symbols);
+    const known = Object.keys(this.#symbols);
+    if (names.length === known.length && names.every(name => symbols[name] === this.#symbols[name])) return;
+    for (const symbol of names) {
+      const value = symbols[symbol]!;
+      if (!(Number.isInteger(value) && value >= 1)) {
+        throw new RangeError(`model "${this.model.name}": symbol ${symbol} must be a positive integer, got ${value}`);
+      }
     }
-    const wanted = new Set(fetch ? [...fetch, ...Object.keys(outputs)] : infos.keys());
-    return Object.fromEntries(
-      [...wanted].map(name => {
-        const array = outputs[name];
-        return [name, array ? this.#tensor('output', infos.get(name)!, array, symbols) : null];
-      }),
-    );
+    this.#symbols = { ...symbols };
+    this.#dims.clear();
+    // New tensors, never the old ones rewritten: an earlier run may still be waiting for its turn.
+    for (const { name } of this.model.shapeInputs) delete this.#shapes[name];
   }
 
-  #tensor(kind: string, { name, shape, dtype }: TensorInfo, array: TensorData | undefined, symbols: Bindings): Tensor {
-    const what = `model "${this.model.name}": ${kind} "${name}" ${dtype} ${showShape(shape)}`;
-    if (!array) throw new RangeError(`${what} was not given`);
-    if (!(array instanceof ARRAY[dtype])) {
-      throw new TypeError(`${what} needs a ${ARRAY[dtype].name}, got a ${array.constructor.name}`);
+  #fetches({ outputs = {}, fetch }: RunOptions): Record<string, Tensor | null> {
+    const fetches: Record<string, Tensor | null> = {};
+    for (const name of fetch ?? this.#outputs.keys()) {
+      this.#output(name);
+      fetches[name] = null;
     }
-    const dims = this.#dims(what, shape, symbols);
-    const size = dims.reduce((product, dim) => product * dim, 1);
+    for (const name in outputs) fetches[name] = this.#tensor('output', this.#output(name), outputs[name]);
+    return fetches;
+  }
+
+  #output(name: string): TensorInfo {
+    const info = this.#outputs.get(name);
+    if (info !== undefined) return info;
+    const names = [...this.#outputs.keys()].join(', ');
+    throw new RangeError(`model "${this.model.name}" has no output "${name}", it has: ${names}`);
+  }
+
+  #tensor(kind: string, info: TensorInfo, array: TensorData | undefined): Tensor {
+    const { shape, dtype } = info;
+    const what = () => `model "${this.model.name}": ${kind} "${info.name}" ${dtype} ${showShape(shape)}`;
+    if (!array) throw new RangeError(`${what()} was not given`);
+    if (!(array instanceof ARRAY[dtype])) {
+      throw new TypeError(`${what()} needs a ${ARRAY[dtype].name}, got a ${array.constructor.name}`);
+    }
+    const { dims, size } = this.#resolve(shape, what);
     if (size !== array.length) {
-      throw new RangeError(`${what} needs ${size} values (${showShape(dims)}), got ${array.length}`);
+      throw new RangeError(`${what()} needs ${size} values (${showShape(dims)}), got ${array.length}`);
     }
     return this.#over(array, dtype, dims);
   }
 
-  #dims(what: string, shape: Shape, symbols: Bindings): number[] {
-    try {
-      return shape.map(dim => evalDim(dim, symbols));
-    } catch (cause) {
-      throw new RangeError(`${what}: ${messageOf(cause)}`, { cause });
+  #resolve(shape: Shape, what: () => string): { readonly dims: readonly number[]; readonly size: number } {
+    let resolved = this.#dims.get(shape);
+    if (resolved === undefined) {
+      try {
+        const dims = shape.map(dim => evalDim(dim, this.#symbols));
+        resolved = { dims, size: dims.reduce((product, dim) => product * dim, 1) };
+      } catch (cause) {
+        throw new RangeError(`${what()}: ${messageOf(cause)}`, { cause });
+      }
+      this.#dims.set(shape, resolved);
     }
+    return resolved;
   }
 
   #over(array: TensorData, dtype: DType, dims: readonly number[]): Tensor {
@@ -169,13 +190,9 @@ export class Session {
     return tensor;
   }
 
-  #shapeTensor(name: string, shape: Shape, symbols: Bindings): Tensor {
-    const dims = this.#dims(`model "${this.model.name}"`, shape, symbols);
-    const last = this.#shapes.get(name);
-    if (last && dims.every((dim, i) => BigInt(dim) === last[i])) return this.#over(last, 'int64', [dims.length]);
-    // A new array, never the old one rewritten: an earlier run may still be waiting for its turn.
-    const array = BigInt64Array.from(dims, BigInt);
-    this.#shapes.set(name, array);
-    return this.#over(array, 'int64', [dims.length]);
+  /** The value of a graph input that holds a shape. */
+  #shape(shape: Shape): Tensor {
+    const { dims } = this.#resolve(shape, () => `model "${this.model.name}"`);
+    return new this.#runtime.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
   }
 }
