@@ -132,6 +132,19 @@ describe('KeyValueCache', () => {
     );
   });
 
+  it('appends one position to every row as it would to each', () => {
+    const [together, apart] = [new KeyValueCache(SHAPE), new KeyValueCache(SHAPE)];
+    for (const cache of [together, apart]) {
+      for (let row = 0; row < 3; row++) cache.addRow();
+      cache.append(1, chunksOf([[7, 8]]), 0, 2, 2);
+    }
+    const chunks = chunksOf([[10], [11], [12]]);
+    together.appendToAll(chunks);
+    for (let row = 0; row < 3; row++) apart.append(row, chunks, row, 1, 1);
+    expect(together.lengths).toEqual([1, 3, 1]);
+    expect(rowsOf(together)).toEqual(rowsOf(apart));
+  });
+
   it('shows several rows as one view', () => {
     const cache = new KeyValueCache(SHAPE);
     for (let row = 0; row < 3; row++) cache.append(cache.addRow(), chunksOf([[row]]), 0, 1, 1);
@@ -148,6 +161,8 @@ describe('KeyValueCache', () => {
     expect(() => cache.append(row, chunksOf([positions]), 0, positions.length, positions.length)).toThrow(
       `cache row 0 is full at ${cache.length} tokens`,
     );
+    cache.append(row, chunksOf([positions]), 0, positions.length, cache.length);
+    expect(() => cache.appendToAll(chunksOf([[0]]))).toThrow('cache row 0 is full');
   });
 
   it('gets shorter again once it is empty, so that short rows are not read at the length of long ones', () => {

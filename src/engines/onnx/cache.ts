@@ -73,23 +73,41 @@ export class KeyValueCache {
   }
 
   /**
+   * Appends one new position to every row.
+   * @param chunks keys of layer i at 2i and values at 2i + 1, each [rows, K, 1, D]
+   */
+  appendToAll(chunks: readonly Float32Array[]): void {
+    const { kvHeads, headDim } = this.#shape;
+    const { rows, lengths } = this;
+    const length = this.#length;
+    for (let row = 0; row < rows; row++) this.#requireRoom(row, 1);
+    for (const [index, source] of chunks.entries()) {
+      const target = this.#arrays[index]!;
+      let from = 0;
+      for (let row = 0; row < rows; row++) {
+        for (let head = 0; head < kvHeads; head++) {
+          const to = ((row * kvHeads + head) * length + lengths[row]!) * headDim;
+          for (let d = 0; d < headDim; d++) target[to + d] = source[from++]!;
+        }
+      }
+    }
+    for (let row = 0; row < rows; row++) lengths[row]! += 1;
+  }
+
+  /**
    * Appends the first `count` of C new positions of chunk row `from` to `row`.
    * @param chunks keys of layer i at 2i and values at 2i + 1, each [B, K, C, D]
    */
   append(row: number, chunks: readonly Float32Array[], from: number, chunk: number, count: number): void {
     const { kvHeads, headDim } = this.#shape;
     const position = this.lengths[row]!;
-    if (position + count > this.#length) throw new Error(`cache row ${row} is full at ${this.#length} tokens`);
+    this.#requireRoom(row, count);
     chunks.forEach((source, index) => {
       const target = this.#arrays[index]!;
       for (let head = 0; head < kvHeads; head++) {
         const start = (from * kvHeads + head) * chunk * headDim;
         const to = ((row * kvHeads + head) * this.#length + position) * headDim;
-        if (count === 1) {
-          for (let d = 0; d < headDim; d++) target[to + d] = source[start + d]!;
-        } else {
-          target.set(source.subarray(start, start + count * headDim), to);
-        }
+        target.set(source.subarray(start, start + count * headDim), to);
       }
     });
     this.lengths[row] = position + count;
@@ -130,6 +148,12 @@ export class KeyValueCache {
     this.#capacity = 0;
     this.#length = LENGTH_STEP;
     this.#arrays = this.#arrays.map(() => new Float32Array(0));
+  }
+
+  #requireRoom(row: number, count: number): void {
+    if (this.lengths[row]! + count > this.#length) {
+      throw new Error(`cache row ${row} is full at ${this.#length} tokens`);
+    }
   }
 
   #rowSize(length: number): number {

@@ -50,6 +50,7 @@ export class OnnxSamplerCore {
   readonly #waiting: SamplerRequest[] = [];
   /** In the order of the cache's rows. */
   readonly #rows: Row[] = [];
+  readonly #cacheNames: readonly string[];
   /** Number of weight changes so far. */
   #epoch = 0;
   #sessions: Promise<{ prefill: Session; decode: Session }> | undefined;
@@ -59,6 +60,7 @@ export class OnnxSamplerCore {
     this.#options = options;
     this.#events = events;
     this.#cache = new KeyValueCache(model.config);
+    this.#cacheNames = Array.from({ length: model.config.layers }, (_, i) => [`key.${i}`, `value.${i}`]).flat();
     this.#prefixes = new PrefixCache(options.prefixCacheBytes);
   }
 
@@ -216,12 +218,11 @@ export class OnnxSamplerCore {
       ...this.#cacheFeeds(0, rows.length, 1),
     };
     const cut = rows.some(({ request }) => truncates(request.params));
-    const fetch = ['token', 'logprob', ...(cut ? ['logp'] : []), ...this.#cacheNames()];
+    const fetch = ['token', 'logprob', ...(cut ? ['logp'] : []), ...this.#cacheNames];
     const outputs = await session.run(feeds, { B: rows.length, L: this.#cache.length }, { fetch });
-    const chunks = this.#chunks(outputs);
+    this.#cache.appendToAll(this.#chunks(outputs));
     const vocabulary = this.#model.config.vocabSize;
     rows.forEach((row, i) => {
-      this.#cache.append(i, chunks, i, 1, 1);
       let token = Number((outputs.token as BigInt64Array)[i]!);
       let logprob = (outputs.logprob as Float32Array)[i]!;
       if (truncates(row.request.params)) {
@@ -270,12 +271,8 @@ export class OnnxSamplerCore {
     this.#events.finished(id, generationOf(row, reason));
   }
 
-  #cacheNames(): string[] {
-    return Array.from({ length: this.#model.config.layers }, (_, i) => [`key.${i}`, `value.${i}`]).flat();
-  }
-
   #chunks(outputs: Outputs): Float32Array[] {
-    return this.#cacheNames().map(name => outputs[name] as Float32Array);
+    return this.#cacheNames.map(name => outputs[name] as Float32Array);
   }
 
   /** Everything that the cached form reads beside tokens, for rows [first, first + count). */
