@@ -1,0 +1,19 @@
+/** `npm run bench -- <name> [argument ...]`; without a name it lists what there is. */
+const BENCHES: Readonly<Record<string, { help: string; load: () => Promise<{ run(args: string[]): Promise<void> }> }>> =
+  {
+    engine: {
+      help: 'training, optimizer and decoding beside the limits of this machine; arguments: names of models (0.4M …)',
+      load: () => import('./engine.ts'),
+    },
+  };
+
+const [name, ...args] = process.argv.slice(2);
+const bench = name === undefined ? undefined : BENCHES[name];
+if (bench === undefined) {
+  if (name !== undefined) console.error(`There is no bench named '${name}'.\n`);
+  console.error('npm run bench -- <name>, where <name> is');
+  for (const [each, { help }] of Object.entries(BENCHES)) console.error(`  ${each.padEnd(10)} ${help}`);
+  process.exitCode = 2;
+} else {
+  await (await bench.load()).run(args);
+}
