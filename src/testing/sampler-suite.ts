@@ -106,6 +106,19 @@ export function samplerSuite(options: SamplerSuiteOptions): Check[] {
       for (const [n, each] of requests.entries()) assertSameAnswer(await sampler.generate(each), together[n]!);
     }),
 
+    check('does not depend on the order in which requests of one turn are made', async sampler => {
+      const numbers = Array.from({ length: 12 }, (_, n) => n);
+      const generate = (n: number) => sampler.generate(request(n, {}, { key: `${10 + n}` }));
+      // What earlier requests have left in caches would differ between the two.
+      await sampler.sleep();
+      await sampler.wake();
+      const ordered = await Promise.all(numbers.map(generate));
+      await sampler.sleep();
+      await sampler.wake();
+      const reversed = await Promise.all(numbers.toReversed().map(generate));
+      assert.deepEqual(reversed.reverse(), ordered);
+    }),
+
     check('refuses requests that make no sense, naming the value, and goes on', async sampler => {
       const { contextLength } = sampler;
       const refused: [Partial<SamplingParams>, Partial<GenerateRequest>, RegExp][] = [

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HostOptions } from '../../src/engines/onnx/protocol.ts';
 
-/** Options of the embedded engine with small defaults, for tests. */
+/** Options of the embedded engine for tests: small, on one thread, which is the faster the smaller the model is. */
 export function hostOptions(
   model: string,
   options: {
@@ -14,9 +14,9 @@ export function hostOptions(
   return {
     model,
     ...(options.initSeed === undefined ? {} : { initSeed: options.initSeed }),
-    sampler: { threads: 2, maxRows: 64, prefillTokens: 256, prefixCacheBytes: 1 << 20, ...options.sampler },
+    sampler: { threads: 1, maxRows: 64, prefillTokens: 256, prefixCacheBytes: 1 << 20, ...options.sampler },
     learner: {
-      threads: 2,
+      threads: 1,
       maxTokens: 256,
       betas: [0.9, 0.95],
       eps: 1e-8,

@@ -56,7 +56,7 @@ interface InFlight extends Pending {
 
 /**
  * The embedded engine as the main thread sees it: a Sampler and a Learner in front of one worker thread that owns the
- * weights. Requests made in one turn of the event loop travel in one message, in the order in which they were made.
+ * weights. Requests made in one turn of the event loop travel in one message, in the order of their keys.
  */
 export class OnnxEngine implements Sampler, Learner, Critic {
   readonly contextLength: number;
@@ -232,7 +232,10 @@ export class OnnxEngine implements Sampler, Learner, Critic {
   }
 
   #submit(): void {
-    const requests = this.#outbox.map(({ id, request }) => {
+    const ordered = this.#outbox.toSorted(
+      (a, b) => Number(a.request.key > b.request.key) - Number(a.request.key < b.request.key),
+    );
+    const requests = ordered.map(({ id, request }) => {
       const { tokens, params, seed, onToken } = request;
       return { id, tokens, params, seed, streaming: onToken !== undefined };
     });

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { hostOptions } from '../../../tests/support/engines.ts';
+import { hostOptions, tinyModel } from '../../../tests/support/engines.ts';
 import { goldenModel } from '../../../tests/support/goldens.ts';
 import { likelihoodLoss } from '../../algorithms/losses/likelihood.ts';
 import { view } from '../../nn/models/parameters.ts';
@@ -48,6 +51,55 @@ describe('OnnxLearnerCore', () => {
     const { firstMoment } = learner.optimizerState();
     // After one step the first moment is (1 − β₁)·gradient.
     expect(Math.hypot(...firstMoment) / 0.1).toBeCloseTo(0.01, 5);
+  });
+
+  it.each([1, 9, 20, 64])('has the same gradient in micro-batches of %d tokens as in one', async maxTokens => {
+    const sequences = [3, 12, 7, 2, 9, 5].map((length, n) => ({
+      tokens: Int32Array.from({ length }, (_, t) => (11 * n + 3 * t * t) % 40),
+      predict: Uint8Array.from({ length }, (_, t) => (t === 0 ? 0 : 1)),
+    }));
+    const weights = sequences.map(({ tokens }, n) => new Float32Array(tokens.length - 1).fill(0.1 * (n + 1)));
+    const accumulated = async (budget: number) => {
+      const model = new Model(goldenModel('qwen2'));
+      const learner = new OnnxLearnerCore(model, hostOptions('', { learner: { maxTokens: budget } }).learner);
+      const totals = await learner.forwardBackward(
+        { temperature: 0.9, sequences, inputs: { weights } },
+        record(likelihoodLoss()),
+      );
+      const gradient = learner.gradient();
+      await learner.close();
+      return { totals, gradient };
+    };
+    const [whole, split] = [await accumulated(4096), await accumulated(maxTokens)];
+    expect(Math.abs(split.totals.loss! / whole.totals.loss! - 1)).toBeLessThan(1e-5);
+    for (const [name, values] of Object.entries(whole.gradient)) {
+      const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+      // Float32 sums in another order.
+      for (const [i, value] of values.entries()) {
+        expect(Math.abs(split.gradient[name]![i]! - value)).toBeLessThan(1e-5 * largest);
+      }
+    }
+  });
+
+  it('has the same gradient, bit for bit, on one thread and on two, in a model large enough to use both', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'tokenloop-learner-'));
+    const directory = tinyModel(root, { vocab_size: 300, hidden_size: 96, intermediate_size: 256 });
+    const sequences = Array.from({ length: 24 }, (_, n) => ({
+      // Tokens repeat, so that many positions add to one row of the embedding.
+      tokens: Int32Array.from({ length: 20 + n }, (_, t) => (n * t + t * t) % 50),
+      predict: Uint8Array.from({ length: 20 + n }, (_, t) => (t > 0 && t % 3 !== 0 ? 1 : 0)),
+    }));
+    const weights = sequences.map(({ predict }) => new Float32Array(predict.filter(mark => mark === 1).length).fill(1));
+    const gradients = [];
+    for (const threads of [1, 2, 2, 2]) {
+      const { learner: options } = hostOptions('', { learner: { threads, maxTokens: 512 } });
+      const learner = new OnnxLearnerCore(new Model(directory, 1), options);
+      await learner.forwardBackward({ temperature: 1, sequences, inputs: { weights } }, record(likelihoodLoss()));
+      gradients.push(learner.gradient());
+      await learner.close();
+    }
+    rmSync(root, { recursive: true });
+    for (const gradient of gradients.slice(1)) expect(gradient).toEqual(gradients[0]);
   });
 
   it('computes nothing for a batch without predictions', async () => {
