@@ -157,6 +157,27 @@ export function learnerSuite(options: LearnerSuiteOptions): Check[] {
       assert.deepEqual(await learner.forward(batch, { weights: 'reference' }), reference);
     }),
 
+    check('moves the reference as far as it is told, and keeps it with the state', async learner => {
+      const reference = async () => (await learner.forward(batch, { weights: 'reference' })).logprobs;
+      const first = await reference();
+      await update(learner);
+      await learner.updateReference({ beta: 1 });
+      assert.deepEqual(await reference(), first);
+      for (const beta of [-0.1, 1.1, Number.NaN]) await assert.rejects(learner.updateReference({ beta }), /beta/);
+      await learner.updateReference({ beta: 0 });
+      const moved = await reference();
+      assert.deepEqual(moved, await forward(learner));
+      assert.notDeepEqual(moved, first);
+      await withDirectory(async directory => {
+        await learner.save(directory);
+        await update(learner);
+        await learner.updateReference({ beta: 0.5 });
+        assert.notDeepEqual(await reference(), moved);
+        await learner.load(directory);
+        assert.deepEqual(await reference(), moved);
+      });
+    }),
+
     check('refuses an update without a gradient', async learner => {
       await assert.rejects(learner.optimizerStep({ lr: 0.01 }), /needs a gradient/);
       await learner.forwardBackward(batch, LOSS);

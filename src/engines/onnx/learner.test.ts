@@ -91,7 +91,7 @@ describe('OnnxLearnerCore', () => {
     }));
     const weights = sequences.map(({ predict }) => new Float32Array(predict.filter(mark => mark === 1).length).fill(1));
     const gradients = [];
-    for (const threads of [1, 2, 2, 2]) {
+    for (const threads of [1, 2, 2]) {
       const { learner: options } = hostOptions('', { learner: { threads, maxTokens: 512 } });
       const learner = new OnnxLearnerCore(new Model(directory, 1), options);
       await learner.forwardBackward({ temperature: 1, sequences, inputs: { weights } }, record(likelihoodLoss()));
