@@ -73,6 +73,12 @@ export class OnnxLearnerCore {
     weights: Float32Array,
     names: readonly Name[],
   ): Promise<Record<Name, Float32Array[]>> {
+    const asked = (names as readonly string[]).includes('values') ? 'values' : 'tokens';
+    if (asked !== this.#predicts) {
+      throw new Error(
+        `the model predicts ${this.#predicts}, and was asked about ${asked}: it is not that kind of model`,
+      );
+    }
     this.#check(batch);
     this.#forwardSession ??= this.#createForwardSession();
     const session = await this.#forwardSession;
