@@ -1,6 +1,4 @@
-import { resolve } from 'node:path';
 import { evaluationOptions } from '../config/eval.ts';
-import type { Values } from '../config/option.ts';
 import type { PolicyEngine } from '../engines/contracts.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
@@ -9,6 +7,7 @@ import type { Evaluation } from '../training/evaluate.ts';
 import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { loadTasks } from './datasets.ts';
+import { locateModel } from './model.ts';
 import { printEpisode } from './print-episode.ts';
 import { openRunDirectory, runDirectory } from './run-directory.ts';
 import { evaluationTable, overall, reported, resultLine } from './summary.ts';
@@ -20,24 +19,26 @@ export const command = defineCommand({
   options: evaluationOptions,
   details:
     'Shows every metric and one episode; with --run.dir it also writes config.yaml, metrics.jsonl and episodes.jsonl.',
-  run: context => evaluate(context, openPolicy),
+  run: context => evaluate(context, () => openPolicy(context)),
 });
 
-async function openPolicy(values: Values<EvalOptions>, cwd: string): Promise<PolicyEngine> {
+async function openPolicy(context: CommandContext<EvalOptions>): Promise<PolicyEngine> {
   const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
-  return onnxPolicy({ ...engineFromOptions(values), model: resolve(cwd, values['model.model_name_or_path']) });
+  const { values } = context;
+  const model = await locateModel(values['model.model_name_or_path'], values['model.model_revision'], context);
+  return onnxPolicy({ ...engineFromOptions(values), model, training: false });
 }
 
 /** The command; `open` makes the engine. */
 export async function evaluate(
   context: CommandContext<EvalOptions>,
-  open: (values: Values<EvalOptions>, cwd: string) => Promise<PolicyEngine>,
+  open: () => Promise<PolicyEngine>,
 ): Promise<undefined> {
   const { values, cwd, stdout, stderr, interrupt } = context;
   const began = performance.now();
   const agent = await chooseAgent(values, cwd);
   const tasks = loadTasks(values['eval.dataset'], values, { cwd, stderr, limit: values['eval.max_samples'] });
-  const policy = await open(values, cwd);
+  const policy = await open();
   try {
     const evaluation = await evaluatePolicy({
       ...agentRun({ ...values, 'rollout.temperature': values['eval.temperature'] }),

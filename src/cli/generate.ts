@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
@@ -12,10 +11,11 @@ import { dataOptions, rolloutOptions } from '../rollout/options.ts';
 import type { Renderer } from '../text/renderer.ts';
 import { trainOptions } from '../training/options.ts';
 import { type CommandContext, defineCommand } from './command.ts';
+import { locateModel } from './model.ts';
 import { TextStream } from './stream-text.ts';
 
 const generateOptions = compose(
-  pick(modelOptions, 'model.model_name_or_path'),
+  pick(modelOptions, 'model.model_name_or_path', 'model.model_revision'),
   options({
     prompt: {
       schema: z.string().optional(),
@@ -36,8 +36,9 @@ export const command = defineCommand({
   async run(context) {
     const prompt = await readPrompt(context);
     const { onnxPolicy } = await import('../engines/onnx/index.ts');
-    const { 'model.model_name_or_path': model, 'engine.threads': threads } = context.values;
-    const policy = await onnxPolicy({ model: resolve(context.cwd, model), threads });
+    const { 'model.model_name_or_path': name, 'model.model_revision': revision } = context.values;
+    const model = await locateModel(name, revision, context);
+    const policy = await onnxPolicy({ model, threads: context.values['engine.threads'], training: false });
     try {
       const { tokens, finishReason } = await generate(policy, prompt, context);
       context.stderr.write(`${tokens.length} tokens, ended by ${finishReason}\n`);

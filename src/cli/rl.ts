@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { rlOptions } from '../config/rl.ts';
 import type { Critic, PolicyEngine } from '../engines/contracts.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
@@ -10,48 +9,56 @@ import type { TrainStep } from '../training/loop.ts';
 import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { loadTasks } from './datasets.ts';
+import { locateModel } from './model.ts';
 import { finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
 import { type RlValues, settingsOf } from './rl-settings.ts';
 import { openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { describeEvaluation, type Reported, reported } from './summary.ts';
+
+type RlContext = CommandContext<typeof rlOptions>;
 
 export const command = defineCommand({
   name: 'rl',
   options: rlOptions,
   details: `Writes a run directory with config.yaml, metrics.jsonl, episodes.jsonl, checkpoints and the final model.
 Ctrl-C finishes the step, writes a checkpoint and exits with 130; --ckpt.load_enable continues from there.`,
-  run: context => reinforce(context, openPolicy, openCritic),
+  run: context => reinforce(context, () => openPolicy(context)),
 });
 
 /** The policy's engine as the options describe it. */
-async function openPolicy(values: RlValues, cwd: string): Promise<PolicyEngine> {
+async function openPolicy(context: RlContext): Promise<PolicyEngine> {
   const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
+  const { values } = context;
   const adam = {
     betas: values['actor.adam.betas'],
     eps: values['actor.adam.eps'],
     weightDecay: values['actor.adam.weight_decay'],
   };
-  const model = resolve(cwd, values['actor.model_name_or_path']);
+  const model = await locateModel(values['actor.model_name_or_path'], values['actor.model_revision'], context);
   return onnxPolicy({ ...engineFromOptions(values), model, adam, maxNorm: values['actor.max_norm'] });
 }
 
 /** The value model, from the checkpoint of the policy when it has none of its own. */
-async function openCritic(values: RlValues, cwd: string): Promise<Critic> {
+async function openCritic(context: RlContext): Promise<Critic> {
   const { engineFromOptions, onnxCritic } = await import('../engines/onnx/index.ts');
+  const { values } = context;
   const adam = {
     betas: values['critic.adam.betas'],
     eps: values['critic.adam.eps'],
     weightDecay: values['critic.adam.weight_decay'],
   };
-  const model = resolve(cwd, values['critic.model_name_or_path'] ?? values['actor.model_name_or_path']);
+  const { 'critic.model_name_or_path': own, 'critic.model_revision': revision } = values;
+  const model = await (own === undefined
+    ? locateModel(values['actor.model_name_or_path'], revision ?? values['actor.model_revision'], context)
+    : locateModel(own, revision, context));
   return onnxCritic({ ...engineFromOptions(values), model, adam, maxNorm: values['critic.max_norm'] });
 }
 
 /** The command; `open` makes the engine, and `openValues` the critic of an algorithm that needs one. */
 export async function reinforce(
-  context: CommandContext<typeof rlOptions>,
-  open: (values: RlValues, cwd: string) => Promise<PolicyEngine>,
-  openValues: (values: RlValues, cwd: string) => Promise<Critic> = openCritic,
+  context: RlContext,
+  open: () => Promise<PolicyEngine>,
+  openValues: () => Promise<Critic> = () => openCritic(context),
 ): Promise<undefined> {
   const { values, cwd, stdout, stderr, configFile, interrupt } = context;
   const began = performance.now();
@@ -65,10 +72,10 @@ export async function reinforce(
   const steps = stepsOf(values, tasks.length);
 
   // The engine comes before the directory: a model that is refused leaves nothing behind.
-  const policy = await open(values, cwd);
+  const policy = await open();
   let critic: Critic | undefined;
   try {
-    if (settings.critic) critic = await openValues(values, cwd);
+    if (settings.critic) critic = await openValues();
     const run = runDirectory(values, { command: 'rl', configFile, cwd });
     await openRunDirectory(run, rlOptions, values, { resume });
     const checkpoint = resume ? latestCheckpoint(run.checkpoints) : undefined;

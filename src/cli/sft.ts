@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import type { Values } from '../config/option.ts';
 import { sftOptions } from '../config/sft.ts';
 import type { PolicyEngine } from '../engines/contracts.ts';
 import { readRows } from '../rollout/tasks.ts';
@@ -11,6 +10,7 @@ import { exampleSequences, rowToExample } from '../training/conversations.ts';
 import { type Demonstration, type SftStep, sft, sftSteps } from '../training/sft.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { reportingRows } from './datasets.ts';
+import { locateModel } from './model.ts';
 import { howToContinue } from './rl-report.ts';
 import { openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { resultLine } from './summary.ts';
@@ -22,14 +22,15 @@ export const command = defineCommand({
   options: sftOptions,
   details: `Writes a run directory with config.yaml, metrics.jsonl, checkpoints and the final model. A model directory without
 weights is started from scratch, with weights drawn by train.seed.`,
-  run: context => fineTune(context, openPolicy),
+  run: context => fineTune(context, () => openPolicy(context)),
 });
 
-async function openPolicy(values: Values<typeof sftOptions>, cwd: string): Promise<PolicyEngine> {
+async function openPolicy(context: SftContext): Promise<PolicyEngine> {
   const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
+  const { values } = context;
   return onnxPolicy({
     ...engineFromOptions(values),
-    model: resolve(cwd, values['model.model_name_or_path']),
+    model: await locateModel(values['model.model_name_or_path'], values['model.model_revision'], context),
     initSeed: values['train.seed'],
     adam: { betas: values['adam.betas'], eps: values['adam.eps'], weightDecay: values['adam.weight_decay'] },
     maxNorm: values.max_norm,
@@ -37,14 +38,11 @@ async function openPolicy(values: Values<typeof sftOptions>, cwd: string): Promi
 }
 
 /** The command; `open` makes the engine. */
-export async function fineTune(
-  context: SftContext,
-  open: (values: Values<typeof sftOptions>, cwd: string) => Promise<PolicyEngine>,
-): Promise<undefined> {
+export async function fineTune(context: SftContext, open: () => Promise<PolicyEngine>): Promise<undefined> {
   const { values, cwd, configFile } = context;
   const began = performance.now();
   const run = runDirectory(values, { command: 'sft', configFile, cwd });
-  const policy = await open(values, cwd);
+  const policy = await open();
   try {
     const examples = demonstrations(values['data.dataset'], values['data.max_samples'], policy, context);
     const heldOutPath = values['eval.dataset'];

@@ -9,7 +9,7 @@ import { options } from './option.ts';
 
 /** Every option of `tokenloop eval`. */
 export const evaluationOptions = compose(
-  pick(modelOptions, 'model.model_name_or_path'),
+  pick(modelOptions, 'model.model_name_or_path', 'model.model_revision'),
   options({ 'eval.dataset': { schema: z.string().min(1), help: evalOptions['eval.dataset'].help } }),
   pick(evalOptions, 'eval.max_samples'),
   evalSamplingOptions,

@@ -1,4 +1,7 @@
 import { availableParallelism } from 'node:os';
+import { readConfig } from '../../nn/checkpoint/directory.ts';
+import { checkMemory } from '../../nn/checkpoint/memory.ts';
+import { modelDirectory, type SourceOptions } from '../../nn/checkpoint/source.ts';
 import { loadRenderer } from '../../text/chat-renderer.ts';
 import { checkVocabulary } from '../../text/tokenizer.ts';
 import type { Critic, PolicyEngine } from '../contracts.ts';
@@ -9,8 +12,12 @@ import type { HostOptions } from './protocol.ts';
 export { OnnxEngine } from './engine.ts';
 
 export interface OnnxPolicyOptions {
-  /** Directory of a Hugging Face checkpoint. */
+  /** Directory of a Hugging Face checkpoint, or its name on the hub (`organisation/name`). */
   readonly model: string;
+  /** Revision, cache and progress of a model that is fetched from the hub. */
+  readonly hub?: SourceOptions | undefined;
+  /** False for a model that is only sampled from: the check of its memory then leaves out what training needs. */
+  readonly training?: boolean | undefined;
   /** Draws fresh weights where the directory has a configuration but no weights. */
   readonly initSeed?: number | undefined;
   /** All cores when not given. */
@@ -34,8 +41,9 @@ export interface OnnxPolicyOptions {
 
 /** The embedded engine on one machine: sampler and learner share one set of weights in one worker thread. */
 export async function onnxPolicy(options: OnnxPolicyOptions): Promise<PolicyEngine> {
-  const renderer = await loadRenderer(options.model);
-  const engine = await OnnxEngine.start(hostOptions(options));
+  const directory = await modelDirectory(options.model, options.hub);
+  const renderer = await loadRenderer(directory);
+  const engine = await OnnxEngine.start(hostOptions(directory, options));
   try {
     checkVocabulary(renderer, engine.vocabularySize);
   } catch (error) {
@@ -49,16 +57,19 @@ export async function onnxPolicy(options: OnnxPolicyOptions): Promise<PolicyEngi
  * A value model in a worker thread of its own. A checkpoint without a value head gets one that says 0 everywhere, on
  * the checkpoint's backbone.
  */
-export function onnxCritic(options: OnnxPolicyOptions): Promise<Critic> {
-  return OnnxEngine.start({ ...hostOptions(options), head: 'score' });
+export async function onnxCritic(options: OnnxPolicyOptions): Promise<Critic> {
+  const directory = await modelDirectory(options.model, options.hub);
+  return OnnxEngine.start({ ...hostOptions(directory, options), head: 'score' });
 }
 
 const MEBIBYTE = 2 ** 20;
 
-function hostOptions(options: OnnxPolicyOptions): HostOptions {
-  const { model, initSeed, threads = availableParallelism(), adam = {} } = options;
+/** Throws when the model cannot fit into memory. */
+function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions {
+  const { initSeed, threads = availableParallelism(), training = true, maxTokens = 4096, adam = {} } = options;
+  checkMemory(readConfig(directory).config, { training, maxTokens }, directory);
   return {
-    model,
+    model: directory,
     ...(initSeed === undefined ? {} : { initSeed }),
     sampler: {
       threads,
@@ -68,7 +79,7 @@ function hostOptions(options: OnnxPolicyOptions): HostOptions {
     },
     learner: {
       threads,
-      maxTokens: options.maxTokens ?? 4096,
+      maxTokens,
       betas: adam.betas ?? [0.9, 0.95],
       eps: adam.eps ?? 1e-8,
       weightDecay: adam.weightDecay ?? 0,

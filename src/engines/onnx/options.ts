@@ -40,13 +40,19 @@ const adam = {
 } as const;
 const maxNorm = { schema: z.number().positive().default(1), help: 'The global norm of the gradient is clipped to it' };
 
+const revision = {
+  schema: z.string().min(1).optional(),
+  help: 'Branch, tag or commit of a model that is fetched from the hub; without it its main branch',
+} as const;
+
 /** The policy of `rl` and its optimizer. */
 export const actorOptions = options({
   'actor.model_name_or_path': {
     schema: z.string().min(1),
-    help: 'Directory of the policy: a Hugging Face checkpoint',
+    help: 'The policy: directory of a Hugging Face checkpoint, or its name on the hub (organisation/name)',
     aliases: ['pretrain'],
   },
+  'actor.model_revision': revision,
   'actor.adam.betas': adam.betas,
   'actor.adam.eps': adam.eps,
   'actor.adam.weight_decay': adam.weight_decay,
@@ -62,9 +68,10 @@ const critic = <T>({ schema, help }: { readonly schema: z.ZodDefault<z.ZodType<T
 export const criticModelOptions = options({
   'critic.model_name_or_path': {
     schema: z.string().min(1).optional(),
-    help: 'gae: directory of the value model, a Hugging Face checkpoint; one without a value head gets one that says 0. Without it actor.model_name_or_path',
+    help: 'gae: the value model, a directory or a name on the hub like the policy; one without a value head gets one that says 0. Without it actor.model_name_or_path',
     aliases: ['critic_pretrain'],
   },
+  'critic.model_revision': revision,
   'critic.adam.betas': critic(adam.betas),
   'critic.adam.eps': critic(adam.eps),
   'critic.adam.weight_decay': critic(adam.weight_decay),
@@ -75,9 +82,10 @@ export const criticModelOptions = options({
 export const modelOptions = options({
   'model.model_name_or_path': {
     schema: z.string().min(1),
-    help: 'Directory of the model: a Hugging Face checkpoint, or a configuration and tokenizer to start from scratch',
+    help: 'The model: directory of a Hugging Face checkpoint (for sft also of a configuration and a tokenizer alone, to start from scratch), or its name on the hub (organisation/name)',
     aliases: ['pretrain'],
   },
+  'model.model_revision': revision,
   'adam.betas': adam.betas,
   'adam.eps': adam.eps,
   'adam.weight_decay': adam.weight_decay,

@@ -460,6 +460,7 @@ describe('settings', () => {
     ['the revision is "../x"', { revision: '../x' }],
     ['the revision is "a//b"', { revision: 'a//b' }],
     ['HF_ENDPOINT is "hub.local"', { env: { HF_ENDPOINT: 'hub.local' } }],
+    ['HF_TOKEN has characters that no token has; set it to the token alone', { env: { HF_TOKEN: 'a\nb' } }],
   ])('%s is refused', async (message, options) => {
     await expect(fetchFrom(FILES, options)).rejects.toThrow(message);
   });

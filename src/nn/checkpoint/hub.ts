@@ -93,11 +93,15 @@ function accessOf(model: string, options: HubOptions): HubAccess {
   if (!/^https?:\/\//.test(endpoint) || !URL.canParse(endpoint)) {
     throw new HubError(`HF_ENDPOINT is ${JSON.stringify(endpoint)}; give an address such as https://huggingface.co`);
   }
+  const token = env.HF_TOKEN?.trim() || undefined;
+  if (token !== undefined && !/^[!-~]+$/.test(token)) {
+    throw new HubError('HF_TOKEN has characters that no token has; set it to the token alone');
+  }
   return {
     model,
     revision,
     endpoint,
-    token: env.HF_TOKEN?.trim() || undefined,
+    token,
     signal: options.signal,
     attempts: options.attempts ?? 5,
     delayMs: options.delayMs ?? 1000,

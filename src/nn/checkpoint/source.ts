@@ -17,14 +17,14 @@ export interface SourceOptions extends Omit<HubOptions, 'beforeWeights'> {
  * there as a pickle.
  */
 export async function modelDirectory(source: string, options: SourceOptions = {}): Promise<string> {
-  const path = resolve(options.base ?? '.', source);
-  const there = statSync(latestDirectory(path), { throwIfNoEntry: false });
+  const path = latestDirectory(resolve(options.base ?? '.', source));
+  const there = statSync(path, { throwIfNoEntry: false });
   if (there !== undefined) {
     if (!there.isDirectory()) throw new Error(`${path}: a file; give the directory of a checkpoint`);
     if (options.revision !== undefined) {
       throw new Error(`${path}: a directory has no revision ${options.revision}; give a revision only with a hub name`);
     }
-    weightsAmong(readdirSync(latestDirectory(path)), path);
+    weightsAmong(readdirSync(path), path);
     return path;
   }
   if (!isHubName(source)) {

@@ -1,0 +1,51 @@
+import type { HubProgress } from '../nn/checkpoint/hub.ts';
+import type { ConsoleStream } from '../tracking/console.ts';
+import type { CommandContext } from './command.ts';
+
+type Surroundings = Pick<CommandContext<Record<never, never>>, 'cwd' | 'stderr' | 'interrupt'>;
+
+/** The directory of the model that an option names, fetched from the hub where it is no directory. */
+export async function locateModel(
+  source: string,
+  revision: string | undefined,
+  { cwd, stderr, interrupt }: Surroundings,
+): Promise<string> {
+  const { modelDirectory } = await import('../nn/checkpoint/source.ts');
+  const line = downloadLine(source, stderr);
+  try {
+    return await modelDirectory(source, { revision, base: cwd, signal: interrupt.signal, onProgress: line.show });
+  } finally {
+    line.end();
+  }
+}
+
+const CLEAR_LINE = '\r\u001b[2K';
+const INTERVAL_MS = 100;
+
+/** What a download shows: its commit, then one live line on a terminal and one line for each file elsewhere. `now` is in milliseconds. */
+export function downloadLine(source: string, stream: ConsoleStream, now: () => number = () => performance.now()) {
+  let shown: { readonly file: string; readonly at: number } | undefined;
+  const show = ({ commit, file, done, total }: HubProgress) => {
+    if (shown === undefined) stream.write(`fetching ${source} at commit ${commit}\n`);
+    const isNext = shown?.file !== file;
+    const at = now();
+    if (!isNext && done < total && (!stream.isTTY || at - shown!.at < INTERVAL_MS)) return;
+    if (stream.isTTY) {
+      const share = total > 0 ? Math.floor((100 * done) / total) : 100;
+      const text = `fetching ${source}: ${share} % of ${size(total)}, ${file}`;
+      stream.write(CLEAR_LINE + text.slice(0, Math.max(1, (stream.columns ?? 80) - 1)));
+    } else if (isNext) {
+      stream.write(`fetching ${file}: ${size(total - done)} left\n`);
+    }
+    shown = { file, at };
+  };
+  const end = () => {
+    if (shown !== undefined && stream.isTTY) stream.write('\n');
+  };
+  return { show, end };
+}
+
+function size(bytes: number): string {
+  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`;
+  return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
+}
