@@ -1,18 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
-import { onnxPolicy } from '../src/engines/onnx/index.ts';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { start, tokenloop } from './support/process.ts';
+import { workplace, writeTinyModel } from './support/workplace.ts';
 
 /** The executable as a process: what is printed where, and the exit codes. */
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
-const main = join(root, 'src/cli/main.ts');
-const tsx = pathToFileURL(join(root, 'node_modules/tsx/dist/loader.mjs')).href;
-const cwd = mkdtempSync(join(tmpdir(), 'tokenloop-cli-'));
-afterAll(() => rmSync(cwd, { recursive: true }));
+const cwd = workplace();
 
 /** A module that makes the runtime of the embedded engine impossible to load. */
 function withoutRuntime(): string {
@@ -32,29 +27,7 @@ function withoutRuntime(): string {
   return pathToFileURL(entry).href;
 }
 
-function start(argv: readonly string[], { imports = [] as readonly string[] } = {}): ChildProcess {
-  const loaders = [tsx, ...imports].flatMap(url => ['--import', url]);
-  return spawn(process.execPath, [...loaders, main, ...argv], { cwd, stdio: 'pipe' });
-}
-
-async function ended(child: ChildProcess): Promise<{ code: number | null; out: string; err: string }> {
-  let out = '';
-  let err = '';
-  child.stdout!.on('data', data => {
-    out += data;
-  });
-  child.stderr!.on('data', data => {
-    err += data;
-  });
-  const code = await new Promise<number | null>(resolve => child.on('close', resolve));
-  return { code, out, err };
-}
-
-function run(...argv: string[]) {
-  const child = start(argv);
-  child.stdin!.end();
-  return ended(child);
-}
+const run = (...argv: string[]) => tokenloop(argv, { cwd });
 
 describe('tokenloop', () => {
   it('shows help and version', async () => {
@@ -68,12 +41,13 @@ describe('tokenloop', () => {
 
   it('needs no runtime for help, and doctor says how to get one', async () => {
     const imports = [withoutRuntime()];
-    const without = (...argv: string[]) => ended(start(argv, { imports }));
-    for (const command of ['rl', 'sft', 'eval', 'generate', 'doctor']) {
+    const without = (...argv: string[]) => tokenloop(argv, { cwd, imports });
+    const help = async (command: string) => {
       const { code, out, err } = await without(command, '--help');
       expect({ code, err }).toEqual({ code: 0, err: '' });
       expect(out).toContain(`tokenloop ${command}: `);
-    }
+    };
+    await Promise.all(['rl', 'sft', 'eval', 'generate', 'doctor'].map(help));
     const { code, out } = await without('doctor');
     expect(code).toBe(1);
     expect(out).toMatch(/onnxruntime-node +failed +not built for this machine/);
@@ -100,14 +74,10 @@ describe('tokenloop', () => {
   });
 
   it('generates from a checkpoint, the same with the same seed', async () => {
-    const init = join(root, 'examples/char-model/init');
-    const policy = await onnxPolicy({ model: init, initSeed: 1, threads: 1 });
-    const model = join(cwd, 'model');
-    await policy.learner.export(model);
-    await policy.close();
+    await writeTinyModel(join(cwd, 'model'));
     const generate = (...argv: string[]) =>
       run('generate', 'model.model_name_or_path=model', '--prompt', '1+2', ...argv);
-    const [first, again, other] = [await generate(), await generate(), await generate('--train.seed', '7')];
+    const [first, again, other] = await Promise.all([generate(), generate(), generate('--train.seed', '7')]);
     expect(first).toMatchObject({ code: 0, err: expect.stringMatching(/^\d+ tokens, ended by (stop|length)\n$/) });
     expect(first.out).toMatch(/.\n$/);
     expect(again).toEqual(first);
@@ -123,11 +93,10 @@ describe('tokenloop', () => {
   });
 
   it('exits 130 when interrupted', async () => {
-    const child = start(['generate', '--pretrain', 'x']);
-    const end = ended(child);
+    const { child, ended, said } = start(['generate', '--pretrain', 'x'], { cwd, input: null });
     // The notice about the older name comes when signals are already listened to.
-    await new Promise(resolve => child.stderr!.once('data', resolve));
+    await said('stderr', 'older name');
     child.kill('SIGINT');
-    expect(await end).toMatchObject({ code: 130 });
+    expect(await ended).toMatchObject({ code: 130 });
   });
 });

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { beforeAll, expect, it } from 'vitest';
-import { dispatch } from '../../src/cli/dispatch.ts';
 import { readEpisodes } from '../../src/episode/read.ts';
 import { validateEpisode } from '../../src/episode/validate.ts';
 import { openCheckpoint } from '../../src/nn/checkpoint/directory.ts';
+import { dispatched } from '../support/in-process.ts';
 import { root, tokenloop } from '../support/process.ts';
 import { readRecords, workplace, writeTinyModel } from '../support/workplace.ts';
 
@@ -16,7 +15,7 @@ const example = (name: string) => join(root, 'examples/calculator-agent', name);
 
 it('sft makes a model from scratch that generate can use', async () => {
   const argv = ['--train.max_steps', '4', '--train.batch_size', '16', '--data.max_samples', '64'];
-  const places = ['--run.dir', join(cwd, 'sft'), '--ckpt.output_dir', join(cwd, 'made')];
+  const places = ['--engine.threads', '1', '--run.dir', join(cwd, 'sft'), '--ckpt.output_dir', join(cwd, 'made')];
   const heldOut = ['--eval.dataset', example('demonstrations.jsonl'), '--eval.max_samples', '16'];
   const recipe = ['sft', '--config', 'examples/calculator-agent/sft.yaml'];
   const { code, out, err } = await tokenloop([...recipe, ...argv, ...places, ...heldOut], { cwd: root });
@@ -53,21 +52,14 @@ it('eval reports every metric, one episode and the result', async () => {
 });
 
 it('generate streams', async () => {
-  const written: string[] = [];
-  const said: string[] = [];
-  const signals = { on: () => undefined, off: () => undefined, exit: () => undefined };
-  const io = { stdin: new PassThrough(), cwd, signals, verbose: false };
-  const streams = {
-    stdout: { write: (text: string) => written.push(text) },
-    stderr: { write: (text: string) => said.push(text) },
-  };
   const argv = ['generate', '--model.model_name_or_path', 'model', '--prompt', '1+2', '--engine.threads', '1'];
-  expect(await dispatch(argv, { ...io, ...streams })).toBe(0);
+  const { code, out, err } = await dispatched(argv, cwd);
+  expect(code).toBe(0);
   // A piece for every token but the last, which may be the end of the answer, and the line break.
-  const [, tokens] = /^(\d+) tokens, ended by (?:stop|length)\n$/.exec(said.join(''))!;
+  const [, tokens] = /^(\d+) tokens, ended by (?:stop|length)\n$/.exec(err.join(''))!;
   expect(Number(tokens)).toBeGreaterThan(4);
-  expect(written.length).toBeGreaterThan(4);
-  expect(Math.max(...written.map(piece => piece.length))).toBeLessThan(12);
+  expect(out.length).toBeGreaterThan(4);
+  expect(Math.max(...out.map(piece => piece.length))).toBeLessThan(12);
 });
 
 it('doctor finds this machine ready', async () => {

@@ -2,7 +2,8 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { brokenCopy, bytes, config, tensors } from '../support/broken.ts';
-import { tokenloop } from '../support/process.ts';
+import { dispatched } from '../support/in-process.ts';
+import { type Ended, tokenloop } from '../support/process.ts';
 import { smallJob } from '../support/small-job.ts';
 import { below, readRecords } from '../support/workplace.ts';
 
@@ -27,24 +28,30 @@ interface Case {
 
 const file = (name: string, text: string) => () => writeFileSync(join(cwd, name), text);
 
-/** Runs the small job with what is wrong. */
-async function refusal({ what, make, argv, code, says }: Case) {
+type Execution = (argv: readonly string[]) => Promise<Ended>;
+const asProcess: Execution = argv => tokenloop(argv, { cwd });
+/** For what is refused before there is anything that could keep a process alive. */
+const inProcess: Execution = async argv => {
+  const { code, out, err } = await dispatched(argv, cwd);
+  return { code, out: out.join(''), err: err.join('') };
+};
+
+/** Runs the small job with what is wrong. Returns the directory that the run was given. */
+async function refuse({ what, make, argv, code, says }: Case, execute: Execution): Promise<string> {
   await make?.();
-  const run = argv.includes('--run.dir') ? [] : ['--run.dir', `run of ${what}`];
+  const run = `run of ${what}`;
   const base = argv.includes('--config') ? [] : ['--config', 'rl.yaml'];
-  const ended = await tokenloop(['rl', ...base, ...run, ...argv], { cwd });
-  expect({ code: ended.code, err: ended.err }).toEqual({ code, err: expect.stringMatching(says) });
+  const ended = await execute(['rl', ...base, '--run.dir', run, ...argv]);
+  expect(ended).toEqual({ code, out: '', err: expect.stringMatching(says) });
   expect(ended.err).toMatch(/^(tokenloop: [^\n]+\n)+$/);
-  expect(ended.out + ended.err).not.toMatch(/^\s+at .*:\d+/m);
-  return { ...ended, run: run[1] === undefined ? undefined : join(cwd, run[1]) };
+  expect(ended.err).not.toMatch(/^\s+at .*:\d+/m);
+  return join(cwd, run);
 }
 
 /** Nothing has been begun: there is no run directory. */
-async function refusedAtOnce(fault: Case) {
-  const { out, run } = await refusal(fault);
-  expect(out).toBe('');
-  if (run !== undefined) expect(existsSync(run)).toBe(false);
-}
+const refusedAtOnce = (execute: Execution) => async (fault: Case) => {
+  expect(existsSync(await refuse(fault, execute))).toBe(false);
+};
 
 describe('options', () => {
   const faults: readonly Case[] = [
@@ -81,7 +88,7 @@ describe('options', () => {
       says: /rollout\.n_samples_per_prompt.* 1/,
     },
   ];
-  it.concurrent.each(faults)('$what', refusedAtOnce);
+  it.concurrent.each(faults)('$what', refusedAtOnce(inProcess));
 });
 
 describe('datasets', () => {
@@ -111,7 +118,7 @@ describe('datasets', () => {
       says: /cannot read the dataset .*none\.jsonl/,
     },
   ];
-  it.concurrent.each(faults)('$what', refusedAtOnce);
+  it.concurrent.each(faults)('$what', refusedAtOnce(inProcess));
 });
 
 describe('checkpoints', () => {
@@ -167,14 +174,14 @@ describe('checkpoints', () => {
       /malformed config\/config\.json is not valid JSON/,
     ),
   ];
-  it.concurrent.each(faults)('$what', refusedAtOnce);
+  it.concurrent.each(faults)('$what', refusedAtOnce(asProcess));
 });
 
 /** It goes wrong in the first step: the run directory says how far the run came, in whole lines. */
 async function stopped(fault: Case) {
-  const { run } = await refusal(fault);
-  expect(below(run!)).toEqual(['config.yaml', 'episodes.jsonl', 'metrics.jsonl']);
-  expect(readRecords(join(run!, 'metrics.jsonl'))).toEqual([]);
+  const run = await refuse(fault, asProcess);
+  expect(below(run)).toEqual(['config.yaml', 'episodes.jsonl', 'metrics.jsonl']);
+  expect(readRecords(join(run, 'metrics.jsonl'))).toEqual([]);
 }
 
 /** What is said when every episode of the first step failed in the same way. */
@@ -267,7 +274,7 @@ describe('rewards', () => {
       says: /reward file .*does not load\.mjs: .*end of input/,
     },
   ];
-  it.concurrent.each(broken)('$what', refusedAtOnce);
+  it.concurrent.each(broken)('$what', refusedAtOnce(asProcess));
 });
 
 describe('files of code', () => {
@@ -292,5 +299,5 @@ describe('files of code', () => {
     ),
     agent('agent without a default', 'export const x = 1;', /without a default\.mjs: the default export must be/),
   ];
-  it.concurrent.each(faults)('$what', refusedAtOnce);
+  it.concurrent.each(faults)('$what', refusedAtOnce(asProcess));
 });

@@ -30,8 +30,8 @@ interface Surroundings {
   /** Modules loaded before the program. */
   readonly imports?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Standard input; it is empty when not given. */
-  readonly input?: string;
+  /** Standard input; it is empty when not given and stays open when null. */
+  readonly input?: string | null;
   /** Size that no file written may pass, in KiB (not on Windows): to the program it is as if the disk were full. */
   readonly fileLimit?: number;
 }
@@ -51,17 +51,17 @@ export function startNode(argv: readonly string[], surroundings: Surroundings): 
   const { cwd, imports = [], env = {}, input = '', fileLimit } = surroundings;
   const loaders = [tsx, ...imports].flatMap(url => ['--import', url]);
   const command = [process.execPath, ...loaders, ...argv];
-  // The loader's own cache must not meet the limit.
   const limited = ['bash', '-c', `ulimit -f ${fileLimit}; exec "$0" "$@"`, ...command];
   const [program, ...words] = fileLimit === undefined ? command : limited;
   const child = spawn(program!, words, {
     cwd,
+    // The loader's own cache must not meet the limit.
     env: { ...process.env, ...(fileLimit === undefined ? {} : { TSX_DISABLE_CACHE: '1' }), ...env },
     stdio: 'pipe',
     timeout: HANGING_MS,
     killSignal: 'SIGKILL',
   });
-  child.stdin.end(input);
+  if (input !== null) child.stdin.end(input);
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream].setEncoding('utf8').on('data', (text: string) => {

@@ -64,6 +64,7 @@ export async function smallJob(): Promise<string> {
     'algo.kl.target': 0.01,
     'algo.kl.horizon': 100,
     'ckpt.save_steps': 2,
+    'engine.threads': 1,
   });
   return directory;
 }
