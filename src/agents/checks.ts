@@ -71,7 +71,11 @@ export function checkRewards(values: readonly (number | RewardOutput)[], count: 
     );
   }
   if (values.length !== count) throw new Error(`expected ${count} scores, one for each answer, got ${values.length}`);
-  return values.map(value => check(rewardOutput, typeof value === 'number' ? { reward: value } : value));
+  return values.map(value => {
+    if (typeof value === 'number') return check(rewardOutput, { reward: value });
+    if (typeof value === 'object' && value !== null) return check(rewardOutput, value);
+    throw new Error(`expected a number or an object {reward, score?, metrics?} for each answer, got ${preview(value)}`);
+  });
 }
 
 /** Ids beyond the tokenizer's are valid: checkpoints often have more embeddings than their tokenizer has tokens. */
