@@ -261,7 +261,11 @@ describe('rewards', () => {
   });
   it.concurrent.each([
     failing('reward NaN', 'export default batch => batch.map(() => NaN);', 'reward: expected number, got NaN'),
-    failing('reward text', 'export default batch => batch.map(() => "1");', 'expected a number or an object .*, got "1"'),
+    failing(
+      'reward text',
+      'export default batch => batch.map(() => "1");',
+      'expected a number or an object .*, got "1"',
+    ),
     failing('no rewards', 'export default () => [];', 'expected 1 scores, one for each answer, got 0'),
     failing('reward throws', 'export default () => { throw new Error("no judge"); };', 'no judge'),
   ])('$what', stopped);
