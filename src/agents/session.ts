@@ -127,7 +127,7 @@ export class Session {
   #overflow(length: number): EpisodeError {
     const { limits, policy } = this.context;
     const limit =
-      limits.maxTokens <= policy.contextLength
+      limits.maxTokens < policy.contextLength
         ? `agent.max_tokens (${limits.maxTokens}); raise it or shorten the prompt`
         : `the model's context of ${policy.contextLength} tokens; shorten the prompt or use a model with a longer one`;
     return new EpisodeError('overflow', `a prompt of ${length} tokens leaves no room for an answer in ${limit}`);

@@ -92,7 +92,7 @@ describe('singleTurn', () => {
   it.each<[string, RewardFunction, RegExp]>([
     ['throws', () => Promise.reject(new Error('no judge')), /^reward: no judge$/],
     ['gives NaN', () => [Number.NaN], /^reward: reward: expected number, got NaN$/],
-    ['gives a word', () => ['good' as never], /reward: .*expected object, got "good"/],
+    ['gives a word', () => ['good' as never], /reward: expected a number or an object .*, got "good"/],
     ['gives too few', () => [], /expected 1 scores, one for each answer, got 0/],
     ['is a function of one answer', (() => 1) as never, /expected an array of 1 scores, got 1; wrap .* perSample/],
     ['gives an infinite score', () => [{ reward: 1, score: Infinity }], /score: expected number, got Infinity/],

@@ -222,7 +222,9 @@ describe('environments, prompts and weights', () => {
       make: file('long.jsonl', `${JSON.stringify({ input: '1'.repeat(70) })}\n`),
       argv: ['--data.prompt_dataset', 'long.jsonl'],
       code: 1,
-      says: failed('overflow: a prompt of 70 tokens leaves no room for an answer in .*64'),
+      says: failed(
+        'overflow: a prompt of 70 tokens leaves no room for an answer in the model.s context of 64 tokens; shorten',
+      ),
     },
     {
       what: 'a prompt the tokenizer cannot express',
