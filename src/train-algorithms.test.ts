@@ -229,7 +229,7 @@ describe('penalties and filters', () => {
       const filters = [{ name: 'truncated', finds: isTruncated, effect }];
       const [step] = await collect(train(options(engine, { curation: { filters }, steps: 1 })));
       const call = learner.calls.find(({ method }) => method === 'forwardBackward');
-      const { inputs } = (call as { args: [{ inputs: Record<string, readonly Float32Array[]> }] }).args[0];
+      const { inputs } = call!.args[0] as { inputs: Record<string, readonly Float32Array[]> };
       return { metrics: step!.metrics, episodes: step!.episodes, weights: inputs.weights! };
     };
     const masked = await learn('mask');

@@ -3,6 +3,7 @@ import { type Assignment, readArguments } from './arguments.ts';
 import { ConfigError } from './error.ts';
 import { readConfigFile } from './file.ts';
 import { lookup } from './lookup.ts';
+import { editDistance } from './nearest.ts';
 import type { Option, Options, Values } from './option.ts';
 import { expected, fromWords, jsonSchemaOf, parseGiven } from './schema.ts';
 
@@ -49,7 +50,7 @@ export function resolve<T extends Options>(
     const parsed = assignment ? parseGiven(option, assignment.raw) : option.schema.safeParse(undefined);
     values[name] = parsed.data;
     if (parsed.success) continue;
-    const wanted = whatIsWanted(option, parsed.error);
+    const wanted = whatIsWanted(option, parsed.error, assignment?.raw);
     faults.push(
       assignment === undefined
         ? `${name} is missing; ${wanted} (${option.help.replace(/\.$/, '')})`
@@ -65,8 +66,12 @@ export function resolve<T extends Options>(
   };
 }
 
-/** A rule of its own that the value breaks (a refinement, a form of text), else what the schema accepts. */
-function whatIsWanted(option: Option, { issues }: z.ZodError): string {
+/** A rule of its own that the value breaks (a refinement, a form of text), else what the schema accepts; names nearest first. */
+function whatIsWanted(option: Option, { issues }: z.ZodError, given: unknown): string {
   const rule = issues.find(({ code }) => code === 'custom' || code === 'invalid_format');
-  return rule?.message.replace(/^Invalid string: /, '') ?? `expected ${expected(jsonSchemaOf(option))}`;
+  if (rule !== undefined) return rule.message.replace(/^Invalid string: /, '');
+  const schema = jsonSchemaOf(option);
+  if (typeof given !== 'string' || !schema.enum) return `expected ${expected(schema)}`;
+  const distance = (name: unknown) => editDistance(given, String(name));
+  return `expected ${expected({ ...schema, enum: schema.enum.toSorted((a, b) => distance(a) - distance(b)) })}`;
 }

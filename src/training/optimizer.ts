@@ -1,5 +1,5 @@
+import { updatesPerPass } from './mini-batches.ts';
 import { learningRateFactor, type ScheduleName, warmupSteps } from './schedule.ts';
-import { updatesPerPass } from './update.ts';
 
 export interface OptimizerOptions {
   /** Peak learning rate; 1e-6 when not given. */

@@ -1,22 +1,16 @@
 import { type Algorithm, lossInputs } from '../algorithms/algorithm.ts';
 import type { Learner } from '../engines/contracts.ts';
-import { seedOf, shuffledIndices } from '../rollout/seeds.ts';
 import { type CriticTrainer, updateCritic } from './critic.ts';
 import { type Experience, select } from './experience.ts';
+import { type BatchOptions, miniBatches } from './mini-batches.ts';
 import { refuseNonFinite } from './non-finite.ts';
 
-export interface UpdateOptions {
-  /** Episodes per optimizer update; undefined: all of them. */
-  readonly batchSize: number | undefined;
-  /** Passes over the experience. */
-  readonly epochs: number;
+export interface UpdateOptions extends BatchOptions {
   readonly temperature: number;
   /** Learning rate of the run's n-th update, from 0. */
   readonly learningRate: (update: number) => number;
   /** Updates of the run before this step. */
   readonly updates: number;
-  /** Seeds the shuffles of this step. */
-  readonly seed: number;
   /** Learns on the same batches, before the policy. */
   readonly critic?: CriticTrainer | undefined;
   /** Only the critic learns. */
@@ -83,34 +77,4 @@ export async function update(
   }
   const means = Object.fromEntries(Object.entries(totals).map(([name, total]) => [name, total / updates]));
   return { updates, metrics: { ...means, ...last } };
-}
-
-/**
- * Rows of each update: episodes in batches of nearly equal size, none larger than `batchSize`, all rows of an episode
- * together, in a new order in every pass. With one update a pass the order is left as it is.
- */
-export function* miniBatches(
-  { trajectories }: Pick<Experience, 'trajectories'>,
-  { batchSize, epochs, seed }: Pick<UpdateOptions, 'batchSize' | 'epochs' | 'seed'>,
-): Generator<number[]> {
-  const episodes = new Map<string, number[]>();
-  trajectories.forEach(({ episode }, row) => {
-    const rows = episodes.get(episode);
-    if (rows === undefined) episodes.set(episode, [row]);
-    else rows.push(row);
-  });
-  const all = [...episodes.values()];
-  const count = updatesPerPass(all.length, batchSize);
-  for (let pass = 0; pass < epochs; pass++) {
-    const order = count > 1 ? [...shuffledIndices(all.length, seedOf(seed, 'pass', pass))] : [...all.keys()];
-    for (let b = 0; b < count; b++) {
-      const [start, end] = [b, b + 1].map(edge => Math.round((edge * all.length) / count));
-      yield order.slice(start, end).flatMap(i => all[i]!);
-    }
-  }
-}
-
-/** Optimizer updates in one pass over so many episodes. */
-export function updatesPerPass(episodes: number, batchSize: number | undefined): number {
-  return batchSize === undefined ? Math.min(1, episodes) : Math.ceil(episodes / batchSize);
 }

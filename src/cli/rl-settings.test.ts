@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { ESTIMATOR_NAMES } from '../algorithms/advantages/index.ts';
+import { resolve } from '../config/load.ts';
+import { rlOptions } from '../config/rl.ts';
+import { settingsOf } from './rl-settings.ts';
+
+const REQUIRED = ['--actor.model_name_or_path', 'm', '--data.prompt_dataset', 'd', '--reward.remote_url', 'r'];
+const from = (...argv: string[]) => settingsOf(resolve(rlOptions, { argv: [...REQUIRED, ...argv], cwd: '/' }).values);
+
+describe('settingsOf', () => {
+  it('is plain GRPO by default', () => {
+    const settings = from();
+    expect(settings).toMatchObject({ turnRows: false, selection: undefined, reference: undefined });
+    expect(settings.curation).toEqual({ penalties: [], filters: [] });
+    expect('critic' in settings).toBe(false);
+  });
+
+  it.each(ESTIMATOR_NAMES)('makes %s of its name alone', name => {
+    const settings = from('--algo.advantage.estimator', name, '--rollout.max_new_tokens', '9');
+    expect(settings.algorithm.estimator.name).toBe(name);
+    expect('critic' in settings).toBe(name === 'gae');
+  });
+
+  it('reads the critic, whose schedule is that of the policy unless it has its own', () => {
+    const critic = from(
+      ...['--algo.advantage.estimator', 'gae', '--algo.advantage.lambd', '0.95', '--critic.adam.lr', '1e-3'],
+      ...['--critic.value_clip', '0', '--critic.freezing_steps', '4', '--actor.lr_scheduler', 'linear'],
+      ...['--critic.lr_warmup_ratio', '0.5'],
+    ).critic;
+    expect(critic).toEqual({
+      learningRate: 1e-3,
+      schedule: 'linear',
+      warmupRatio: 0.5,
+      minLrRatio: 0.1,
+      valueClip: 0,
+      freezingSteps: 4,
+    });
+  });
+
+  it('reads penalties, dynamic filtering and the reference, by older names too', () => {
+    const settings = from(
+      ...['--overlong_buffer_len', '4', '--rollout.max_new_tokens', '16', '--stop_properly_penalty_coef', '0.5'],
+      ...['--dynamic_filtering', '--dynamic_filtering_reward_range', '0.1', '0.9', '--rollout.oversampling', '1.5'],
+      ...[
+        '--algo.kl.init_coef',
+        '0.1',
+        '--ref.update_steps',
+        '20',
+        '--ref.ema_beta',
+        '0.9',
+        '--train.turn_rows_enable',
+      ],
+    );
+    expect(settings.curation!.penalties!.map(({ name }) => name)).toEqual(['overlong', 'stop_properly']);
+    expect(settings.selection).toMatchObject({ oversampling: 1.5, maxOversampling: undefined });
+    expect(settings.selection!.filter([0, 0.1])).toBe(false);
+    expect(settings).toMatchObject({ reference: { every: 20, beta: 0.9 }, turnRows: true });
+  });
+
+  it.each([
+    [['--critic.adam.lr', '1e-3'], /'group_norm' has no critic, so critic options have no effect/],
+    [['--critic.save_value_network'], /has no critic/],
+    [['--algo.advantage.lambd', '0.9'], /lambd is for the estimator 'gae'/],
+    [['--rollout.n_samples_per_prompt', '1'], /needs rollout\.n_samples_per_prompt ≥ 2, got 1/],
+    [['--ref.ema_beta', '0.9'], /set algo\.kl\.init_coef/],
+    [['--rollout.oversampling', '2'], /no effect without algo\.dynamic_filtering_enable/],
+    [
+      ['--algo.dynamic_filtering_enable', '--rollout.oversampling', '4', '--rollout.max_oversampling', '2'],
+      /rollout\.oversampling ≤ rollout\.max_oversampling, got 4 and 2/,
+    ],
+    [['--algo.dynamic_filtering_enable', '--algo.dynamic_filtering_range', '1', '0'], /low < high, got 1 and 0/],
+    [
+      ['--algo.advantage.estimator', 'remax', '--rollout.n_samples_per_prompt', '1', '--algo.dynamic_filtering_enable'],
+      /dynamic filtering compares the samples of a task/,
+    ],
+    [['--algo.advantage.estimator', 'tree', '--train.turn_rows_enable'], /cannot be cut into one row a turn/],
+    [['--algo.advantage.estimator', 'tree', '--algo.advantage.leaves', 'parts'], /they must be alternatives/],
+    [['--algo.advantage.leaves', 'alternatives', '--train.turn_rows_enable'], /cannot be cut/],
+    [['--reward.overlong_buffer_len', '4'], /set reward\.overlong_max_len/],
+    [
+      ['--actor.ratio_against', 'loglinear', '--algo.advantage.is_correction_enable'],
+      /corrects for the sampler already/,
+    ],
+  ])('refuses %j', (argv, message) => {
+    expect(() => from(...argv)).toThrow(message);
+  });
+
+  it.each([
+    [['--algo.advantage.estimator', 'gea'], /estimator is "gea"; expected one of gae, /],
+    [['--algo.filter.void_turns', 'drop'], /expected one of .*remove/],
+    [['--algo.kl.init_coef', '-1'], />= 0/],
+    [['--critic.value_clip', '-1'], />= 0/],
+    [['--ref.ema_beta', '1'], /< 1/],
+  ])('refuses the value in %j', (argv, message) => {
+    expect(() => from(...argv)).toThrow(message);
+  });
+});
