@@ -11,7 +11,7 @@ import { createAlgorithm } from './algorithms/algorithm.ts';
 import { isTruncated, meanScoreWithin } from './algorithms/filters.ts';
 import { ppoObjective } from './algorithms/losses/ppo.ts';
 import { overlongPenalty } from './algorithms/penalties.ts';
-import { grpo, gspo, ppo, reinforcePlusPlus } from './algorithms/recipes.ts';
+import { gigpo, grpo, gspo, ppo, reinforcePlusPlus } from './algorithms/recipes.ts';
 import type { PolicyEngine } from './engines/contracts.ts';
 import { mean } from './rollout/metrics.ts';
 import { scriptedLearner } from './testing/scripted-learner.ts';
@@ -319,6 +319,21 @@ describe('the log-linear proximal policy', () => {
     // Two updates a step: tokens of version 0 in the second step, at versions 2 (the proximal one) and 3.
     expect(alphas).toEqual([[0], [0], [1], [expect.closeTo(2 / 3, 6)]]);
   });
+});
+
+it('docs/metrics.md names every metric', async () => {
+  const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8');
+  const remaxed = createAlgorithm({ name: 'remax', estimator: remax(), objective: objective() });
+  const penalties = [{ name: 'overlong', apply: overlongPenalty({ maxTokens: 4, buffer: 3 }) }];
+  const filters = [{ name: 'truncated', finds: isTruncated, effect: 'remove' as const }];
+  const runs = [
+    run({ algorithm: ppo(), critic: critic(), steps: 1 }),
+    run({ algorithm: remaxed, selection: { filter: () => true }, curation: { penalties, filters }, steps: 1 }),
+    run({ algorithm: gigpo(), steps: 1 }),
+  ];
+  const names = (await Promise.all(runs)).flat().flatMap(({ metrics }) => Object.keys(metrics));
+  const documented = (name: string) => page.includes(`| \`${name.replace(/(penalty|filtered)_.*/, '$1_<name>')}\``);
+  expect(names.filter(name => !documented(name))).toEqual([]);
 });
 
 it('a checkpoint holds no empty files', async () => {
