@@ -7,7 +7,7 @@ import type { ForwardResult, LearnerBatch, LossBatch, OptimizerStepResult } from
 import { checkSequence, inputLength, membership, microBatches, type PackedBatch, packBatch } from './batch.ts';
 import { type LossProgram, replay } from './loss-program.ts';
 import type { Model } from './model.ts';
-import { AdamW, clipGradient } from './optimizer.ts';
+import { AdamW, clipFactor, globalNorm } from './optimizer.ts';
 import { sequencePositions } from './positions.ts';
 import { Session } from './session.ts';
 import { symbolicOps } from './symbolic.ts';
@@ -120,14 +120,14 @@ export class OnnxLearnerCore {
   optimizerStep(lr: number): OptimizerStepResult {
     if (!(lr >= 0 && Number.isFinite(lr))) throw new RangeError(`the learning rate is ${lr}; expected a number ≥ 0`);
     if (!this.#accumulated) throw new Error('an optimizer step needs a gradient: call forwardBackward first');
-    const gradNorm = clipGradient(this.#gradient, this.#options.maxNorm);
+    const gradNorm = globalNorm(this.#gradient);
     if (!Number.isFinite(gradNorm)) {
       this.zeroGrad();
       throw new Error(
         `the gradient norm is ${gradNorm}; the update was refused and the weights are as before. Lower the learning rate or look at the last batch`,
       );
     }
-    this.#optimizer.step(this.#model.weights, this.#gradient, lr);
+    this.#optimizer.step(this.#model.weights, this.#gradient, lr, clipFactor(gradNorm, this.#options.maxNorm));
     this.#model.version += 1;
     this.zeroGrad();
     return { gradNorm, lr };

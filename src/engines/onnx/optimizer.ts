@@ -47,20 +47,26 @@ export class AdamW {
     this.#spared = decayMask.filter(range => !range.decay).sort((a, b) => a.offset - b.offset);
   }
 
-  /** Updates `weights` in place by one step along `gradient`; both are as long as the optimizer is. */
-  step(weights: Float32Array, gradient: Float32Array, lr: number): void {
+  /**
+   * Updates `weights` in place by one step along `factor` times `gradient`; both are as long as the optimizer is. The
+   * factor is here because scaling the gradient by itself would read and write it once more.
+   */
+  step(weights: Float32Array, gradient: Float32Array, lr: number, factor = 1): void {
     const size = this.#firstMoment.length;
     if (weights.length !== size || gradient.length !== size) {
       throw new RangeError(`AdamW of ${size} weights: got ${weights.length} weights and ${gradient.length} gradients`);
     }
     this.#step += 1;
     let start = 0;
+    const update = (decay: number, end: number) => {
+      this.#update(weights, gradient, { lr, factor, decay }, start, end);
+      start = end;
+    };
     for (const { offset, size: length } of this.#spared) {
-      this.#update(weights, gradient, lr, this.#options.weightDecay, start, offset);
-      this.#update(weights, gradient, lr, 0, offset, offset + length);
-      start = offset + length;
+      update(this.#options.weightDecay, offset);
+      update(0, offset + length);
     }
-    this.#update(weights, gradient, lr, this.#options.weightDecay, start, size);
+    update(this.#options.weightDecay, size);
   }
 
   /** The live state, not a copy. */
@@ -81,7 +87,13 @@ export class AdamW {
     this.#secondMoment.set(state.secondMoment);
   }
 
-  #update(weights: Float32Array, gradient: Float32Array, lr: number, decay: number, start: number, end: number): void {
+  #update(
+    weights: Float32Array,
+    gradient: Float32Array,
+    { lr, factor, decay }: { readonly lr: number; readonly factor: number; readonly decay: number },
+    start: number,
+    end: number,
+  ): void {
     const first = this.#firstMoment;
     const second = this.#secondMoment;
     const { betas, eps } = this.#options;
@@ -91,7 +103,7 @@ export class AdamW {
     const stepSize = lr / (1 - beta1 ** this.#step);
     const scale = 1 / Math.sqrt(1 - beta2 ** this.#step);
     for (let i = start; i < end; i++) {
-      const g = gradient[i]!;
+      const g = factor * gradient[i]!;
       const m = beta1 * first[i]! + rest1 * g;
       const v = beta2 * second[i]! + rest2 * g * g;
       first[i] = m;
@@ -117,14 +129,9 @@ export function globalNorm(values: Float32Array): number {
 }
 
 /**
- * Scales the gradient in place to a norm of at most `maxNorm`, as torch.nn.utils.clip_grad_norm_ does, and returns
- * the norm before. A norm that is not finite leaves the gradient as it is.
+ * What a gradient of this norm is multiplied with so that its norm is at most `maxNorm`, as
+ * torch.nn.utils.clip_grad_norm_ has it.
  */
-export function clipGradient(gradient: Float32Array, maxNorm: number): number {
-  const norm = globalNorm(gradient);
-  const factor = maxNorm / (norm + 1e-6);
-  if (Number.isFinite(norm) && factor < 1) {
-    for (let i = 0; i < gradient.length; i++) gradient[i]! *= factor;
-  }
-  return norm;
+export function clipFactor(norm: number, maxNorm: number): number {
+  return Math.min(1, maxNorm / (norm + 1e-6));
 }
