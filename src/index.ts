@@ -2,17 +2,20 @@ export type { EpisodeLimits, Executor, ExecutorContext, Policy } from './agents/
 export { multiTurn } from './agents/multi-turn.ts';
 export { singleTurn } from './agents/single-turn.ts';
 export type { Algorithm } from './algorithms/algorithm.ts';
+export type { Curation } from './algorithms/curation.ts';
 export {
   cispo,
   drGrpo,
+  gigpo,
   grpo,
   gspo,
+  ppo,
   type RecipeOptions,
   reinforceBaseline,
   reinforcePlusPlus,
   rloo,
 } from './algorithms/recipes.ts';
-export type { Generation, Learner, PolicyEngine, Sampler, SamplingParams } from './engines/contracts.ts';
+export type { Critic, Generation, Learner, PolicyEngine, Sampler, SamplingParams } from './engines/contracts.ts';
 export type {
   Action,
   Environment,

@@ -21,3 +21,4 @@ export {
   type ScriptedToken,
   scriptedSampler,
 } from './scripted-sampler.ts';
+export { tableCritic } from './table-critic.ts';
