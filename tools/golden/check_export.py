@@ -1,24 +1,27 @@
 """Loads a checkpoint directory that tokenloop wrote in Transformers and compares logits.
 
 Usage:  python tools/golden/check_export.py <checkpoint directory> [<logits.safetensors>]
-Made for torch 2.15.0, transformers 5.23.0, safetensors 0.8.0.
+tools/golden/export.ts writes both for every family. Made for torch 2.15.0, transformers 5.23.0, safetensors 0.8.0.
 
 The second file holds, for i = 0, 1, ...: tokens.{i} [T] (token ids as float32) and logits.{i} [T, V] (float32, what
-tokenloop computed for them). Exits 1 when a logit differs by more than 1e-4, or when the checkpoint does not hold
-exactly the weights that Transformers expects. Without it only the loading is checked.
+tokenloop computed for them; of a model with a value head values [T, 1], of which Transformers gives the last).
+Exits 1 when a logit differs by more than 1e-4, or when the checkpoint does not hold exactly the weights that
+Transformers expects. Without it only the loading is checked.
 """
 
 import sys
 
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
 TOLERANCE = 1e-4
 
 
 def main(directory, logits_file=None):
-    model, info = AutoModelForCausalLM.from_pretrained(
+    scores = AutoConfig.from_pretrained(directory).architectures[0].endswith("ForSequenceClassification")
+    kind = AutoModelForSequenceClassification if scores else AutoModelForCausalLM
+    model, info = kind.from_pretrained(
         directory, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
     )
     problems = {kind: names for kind, names in info.items() if names}
@@ -38,7 +41,7 @@ def main(directory, logits_file=None):
         for i in range(count):
             ours = arrays[f"logits.{i}"]
             theirs = model(arrays[f"tokens.{i}"].long()[None]).logits[0]
-            worst = max(worst, (ours - theirs).abs().max().item())
+            worst = max(worst, ((ours[-1] if scores else ours) - theirs).abs().max().item())
     print(f"{count} sequences, largest difference of a logit {worst:.2e}")
     return 0 if worst <= TOLERANCE else 1
 

@@ -79,6 +79,18 @@ describe('writeCheckpoint', () => {
     expect(readFileSync(join(directory, 'chat_template.jinja'), 'utf8')).toBe('{"chat_template.jinja":1}');
   });
 
+  it('keeps decimal points where Transformers insists on them', async () => {
+    const checkpoint = openCheckpoint(join(goldens, 'gemma2'));
+    const directory = join(root, 'written');
+    await writeCheckpoint(directory, { ...checkpoint, rawConfig: { ...checkpoint.rawConfig, initializer_range: 1 } });
+    const lines = readFileSync(join(directory, 'config.json'), 'utf8').split('\n');
+    expect(lines.filter(line => /softcapping|initializer/.test(line))).toEqual([
+      '  "attn_logit_softcapping": 2.0,',
+      '  "final_logit_softcapping": 3.0,',
+      '  "initializer_range": 1.0,',
+    ]);
+  });
+
   it('replaces the directory that it carries from', async () => {
     const directory = copyOf('mistral');
     writeFileSync(join(directory, 'tokenizer.json'), '{}');

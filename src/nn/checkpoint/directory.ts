@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { latestDirectory, writeDirectoryAtomic } from '../../storage/atomic.ts';
 import { type DecoderConfig, decoderConfig } from '../models/families.ts';
+import { configText } from '../models/huggingface.ts';
 import { type Parameter, parameterCount, parameterLayout, tensorPlaces, view } from '../models/parameters.ts';
 import { writeSafetensors } from './safetensors.ts';
 import { TensorStore, WEIGHTS_FILE } from './shards.ts';
@@ -148,7 +149,7 @@ export async function writeCheckpoint(directory: string, content: CheckpointCont
   }));
   refuseForeign(directory);
   await writeDirectoryAtomic(directory, async temporary => {
-    await writeFile(join(temporary, CONFIG_FILE), `${JSON.stringify(rawConfig, null, 2)}\n`);
+    await writeFile(join(temporary, CONFIG_FILE), configText(rawConfig));
     await writeSafetensors(join(temporary, WEIGHTS_FILE), tensors, { dtype, metadata: { format: 'pt' } });
     if (carry === undefined) return;
     for (const name of COMPANIONS) {

@@ -72,3 +72,12 @@ function describe(issue: z.core.$ZodIssue, raw: unknown): string {
   const what = value === undefined ? 'is missing' : `is ${JSON.stringify(value)}`;
   return `${issue.path.join('.')} ${what} (${issue.message})`;
 }
+
+/** Fields in which Transformers refuses an integer. */
+const FLOATS = ['rms_norm_eps', 'initializer_range', 'attn_logit_softcapping', 'final_logit_softcapping'];
+const INTEGER_IN_FLOAT = new RegExp(`^(  "(?:${FLOATS.join('|')})": \\d+)(?=,?$)`, 'gm');
+
+/** The text of a `config.json`. A number like 30.0, which JSON.parse makes 30, is written as 30.0 where that matters. */
+export function configText(raw: Readonly<Record<string, unknown>>): string {
+  return `${JSON.stringify(raw, null, 2).replace(INTEGER_IN_FLOAT, '$1.0')}\n`;
+}
