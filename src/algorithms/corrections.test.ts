@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type CorrectionType, correct, mismatch } from './corrections.ts';
 
@@ -132,4 +133,25 @@ describe('mismatch', () => {
   it('is zero without a single token', () => {
     expect(mismatch([], [])).toMatchObject({ vllm_kl: 0, mismatch_max: 0 });
   });
+});
+
+it('m2po keeps the tokens that a stable sort by the second moment would', () => {
+  const rows = fc.array(fc.array(fc.integer({ min: -3, max: 3 }), { maxLength: 6 }), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(rows, fc.double({ min: 0.01, max: 9, noNaN: true }), (deltas, threshold) => {
+      const zeros = deltas.map(row => new Float32Array(row.length));
+      const proximal = deltas.map(row => Float32Array.from(row));
+      const { weights } = correct({ type: 'm2po', low: 0, high: threshold }, zeros, proximal);
+      const sorted = deltas.flat().map((delta, index) => ({ index, moment: delta * delta }));
+      sorted.sort((a, b) => a.moment - b.moment);
+      let sum = 0;
+      const kept = new Set<number>();
+      for (const { index, moment } of sorted) {
+        sum += moment;
+        if (kept.size > 0 && sum / (kept.size + 1) > threshold) break;
+        kept.add(index);
+      }
+      expect(weights.flatMap(row => [...row])).toEqual(deltas.flat().map((_, index) => (kept.has(index) ? 1 : 0)));
+    }),
+  );
 });

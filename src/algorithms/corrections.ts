@@ -78,7 +78,8 @@ export function correct(
   let squares = 0;
   let tokens = 0;
   for (const row of weights) {
-    for (const weight of row) {
+    for (let t = 0; t < row.length; t++) {
+      const weight = row[t]!;
       sum += weight;
       squares += weight * weight;
     }
@@ -97,25 +98,21 @@ export function correct(
 function weigh({ type, low, high }: Correction, deltas: readonly Float64Array[]): Float32Array[] {
   const clamp = (value: number) => Math.min(Math.max(value, low), high);
   const inside = (value: number) => value >= low && value <= high;
-  const perToken = (weight: (delta: number) => number) => deltas.map(row => Float32Array.from(row, weight));
-  const perSequence = (weight: (total: number, mean: number) => (delta: number) => number) =>
-    deltas.map(row => {
-      const total = row.reduce((sum, delta) => sum + delta, 0);
-      return Float32Array.from(row, weight(total, total / Math.max(row.length, 1)));
-    });
+  const mean = (row: Float64Array) => total(row) / Math.max(row.length, 1);
+  const constant = (row: Float64Array, weight: number) => new Float32Array(row.length).fill(weight);
   switch (type) {
     case 'tis':
-      return perToken(delta => clamp(Math.exp(delta)));
+      return deltas.map(row => perToken(row, clamp));
     case 'icepop':
-      return perToken(delta => (inside(Math.exp(delta)) ? Math.exp(delta) : 0));
+      return deltas.map(row => perToken(row, ratio => (inside(ratio) ? ratio : 0)));
     case 'seq-mask-tis':
-      return perSequence((_, mean) => delta => (inside(Math.exp(mean)) ? clamp(Math.exp(delta)) : 0));
+      return deltas.map(row => (inside(Math.exp(mean(row))) ? perToken(row, clamp) : constant(row, 0)));
     case 'sequence-tis':
-      return perSequence(total => () => Math.min(Math.exp(total), high));
+      return deltas.map(row => constant(row, Math.min(Math.exp(total(row)), high)));
     case 'sequence-reject':
-      return perSequence(total => () => (inside(Math.exp(total)) ? 1 : 0));
+      return deltas.map(row => constant(row, inside(Math.exp(total(row))) ? 1 : 0));
     case 'geometric-reject':
-      return perSequence((_, mean) => () => (inside(Math.exp(mean)) ? 1 : 0));
+      return deltas.map(row => constant(row, inside(Math.exp(mean(row))) ? 1 : 0));
     case 'm2po':
       return secondMomentMask(deltas, high);
     default:
@@ -123,18 +120,50 @@ function weigh({ type, low, high }: Correction, deltas: readonly Float64Array[])
   }
 }
 
-/** Keeps as many tokens as possible, smallest δ² first, with a mean of δ² of at most `threshold`; at least one. */
-function secondMomentMask(deltas: readonly Float64Array[], threshold: number): Float32Array[] {
-  const moments = deltas.flatMap((row, i) => [...row].map((delta, t) => ({ i, t, moment: delta * delta })));
-  moments.sort((a, b) => a.moment - b.moment);
-  const weights = deltas.map(row => new Float32Array(row.length));
-  let sum = 0;
-  for (const [kept, { i, t, moment }] of moments.entries()) {
-    sum += moment;
-    if (kept > 0 && sum / (kept + 1) > threshold) break;
-    weights[i]![t] = 1;
-  }
+/** [P] a weight for each ratio exp δ. */
+function perToken(row: Float64Array, weight: (ratio: number) => number): Float32Array {
+  const weights = new Float32Array(row.length);
+  for (let t = 0; t < row.length; t++) weights[t] = weight(Math.exp(row[t]!));
   return weights;
+}
+
+function total(row: Float64Array): number {
+  let sum = 0;
+  for (let t = 0; t < row.length; t++) sum += row[t]!;
+  return sum;
+}
+
+/**
+ * Keeps as many tokens as possible, smallest δ² first and of equal ones the earlier, with a mean of δ² of at most
+ * `threshold`; at least one.
+ */
+function secondMomentMask(deltas: readonly Float64Array[], threshold: number): Float32Array[] {
+  const moments = new Float64Array(deltas.reduce((sum, row) => sum + row.length, 0));
+  let at = 0;
+  for (const row of deltas) for (let t = 0; t < row.length; t++) moments[at++] = row[t]! ** 2;
+  const { largest, ties } = cutAt(moments.toSorted(), threshold);
+  let left = ties;
+  return deltas.map(row => {
+    const weights = new Float32Array(row.length);
+    for (let t = 0; t < row.length; t++) {
+      const moment = row[t]! ** 2;
+      if (moment < largest || (moment === largest && left-- > 0)) weights[t] = 1;
+    }
+    return weights;
+  });
+}
+
+/** The largest moment that is kept, and how many tokens of just that moment are. @param sorted ascending */
+function cutAt(sorted: Float64Array, threshold: number): { readonly largest: number; readonly ties: number } {
+  let kept = 0;
+  let ties = 0;
+  let sum = 0;
+  for (; kept < sorted.length; kept++) {
+    sum += sorted[kept]!;
+    if (kept > 0 && sum / (kept + 1) > threshold) break;
+    ties = kept > 0 && sorted[kept] === sorted[kept - 1] ? ties + 1 : 1;
+  }
+  return { largest: sorted[kept - 1] ?? 0, ties };
 }
 
 /** Upper edges of the histogram of exp δ; the last bin is open. */
@@ -155,13 +184,16 @@ export function mismatch(
   let largest = 0;
   const bins = new Array<number>(RATIO_EDGES.length + 1).fill(0);
   for (const row of logRatios(behaviour, proximal)) {
-    for (const delta of row) {
-      tokens++;
+    tokens += row.length;
+    for (let t = 0; t < row.length; t++) {
+      const delta = row[t]!;
       k1 -= delta;
       k3 += Math.expm1(Math.min(delta, 20)) - Math.min(delta, 20);
       largest = Math.max(largest, Math.abs(delta));
-      const bin = RATIO_EDGES.findIndex(edge => Math.exp(delta) < edge);
-      bins[bin === -1 ? RATIO_EDGES.length : bin]! += 1;
+      const ratio = Math.exp(delta);
+      let bin = 0;
+      while (bin < RATIO_EDGES.length && ratio >= RATIO_EDGES[bin]!) bin++;
+      bins[bin]! += 1;
     }
   }
   const share = (value: number) => (tokens > 0 ? value / tokens : 0);
@@ -179,14 +211,16 @@ function logRatios(behaviour: readonly Float32Array[], proximal: readonly Float3
     if (other?.length !== row.length) {
       throw new Error(`sequence ${i} has ${row.length} behaviour log-probs and ${other?.length ?? 'no'} proximal ones`);
     }
-    return Float64Array.from(row, (logprob, t) => {
-      const delta = other[t]! - logprob;
+    const deltas = new Float64Array(row.length);
+    for (let t = 0; t < row.length; t++) {
+      const delta = other[t]! - row[t]!;
       if (Number.isNaN(delta)) {
         throw new Error(
-          `sequence ${i}, token ${t}: log-probs ${logprob} (sampler) and ${other[t]} (learner) cannot be compared`,
+          `sequence ${i}, token ${t}: log-probs ${row[t]} (sampler) and ${other[t]} (learner) cannot be compared`,
         );
       }
-      return delta;
-    });
+      deltas[t] = delta;
+    }
+    return deltas;
   });
 }

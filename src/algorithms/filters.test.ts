@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chain, chainEpisode, recorder } from '../../tests/support/trajectories.ts';
 import type { Episode } from '../episode/episode.ts';
@@ -124,4 +125,19 @@ describe('splitReward', () => {
     }
     expect(() => splitReward('geometric', 1)).toThrow('(0, 1), got 1');
   });
+});
+
+it('counts repeated n-grams as a set of them would', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.integer({ min: -3, max: 3 }), { maxLength: 60 }),
+      fc.integer({ min: 1, max: 5 }),
+      (ids, n) => {
+        const tokens = Int32Array.from(ids);
+        const total = tokens.length - n + 1;
+        const seen = new Set(Array.from({ length: Math.max(0, total) }, (_, t) => tokens.subarray(t, t + n).join(' ')));
+        expect(repeatedShare(tokens, n)).toBe(tokens.length < 2 * n ? 0 : (total - seen.size) / total);
+      },
+    ),
+  );
 });

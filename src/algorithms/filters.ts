@@ -76,9 +76,39 @@ export function repeatsText(options: { readonly n: number; readonly share: numbe
 export function repeatedShare(tokens: Int32Array, n: number): number {
   if (tokens.length < 2 * n) return 0;
   const total = tokens.length - n + 1;
-  const seen = new Set<string>();
-  for (let t = 0; t < total; t++) seen.add(tokens.subarray(t, t + n).join(' '));
-  return (total - seen.size) / total;
+  return (total - distinctNgrams(tokens, n)) / total;
+}
+
+/** Counts by a hash table of start positions, rolling hashes and exact comparison: linear in the number of tokens. */
+function distinctNgrams(tokens: Int32Array, n: number): number {
+  const total = tokens.length - n + 1;
+  const mask = 2 ** Math.ceil(Math.log2(2 * total)) - 1;
+  const starts = new Int32Array(mask + 1).fill(-1);
+  const base = 0x01000193;
+  let leaving = 1;
+  let hash = 0;
+  for (let t = 0; t < n - 1; t++) {
+    hash = (Math.imul(hash, base) + tokens[t]!) | 0;
+    leaving = Math.imul(leaving, base);
+  }
+  let distinct = 0;
+  for (let start = 0; start < total; start++) {
+    hash = (Math.imul(hash, base) + tokens[start + n - 1]!) | 0;
+    // Multiplying spreads what differs in the low bits only.
+    let slot = (Math.imul(hash, 0x9e3779b1) >>> 7) & mask;
+    while (starts[slot]! >= 0 && !sameNgram(tokens, starts[slot]!, start, n)) slot = (slot + 1) & mask;
+    if (starts[slot]! < 0) {
+      starts[slot] = start;
+      distinct++;
+    }
+    hash = (hash - Math.imul(leaving, tokens[start]!)) | 0;
+  }
+  return distinct;
+}
+
+function sameNgram(tokens: Int32Array, a: number, b: number, n: number): boolean {
+  for (let i = 0; i < n; i++) if (tokens[a + i] !== tokens[b + i]) return false;
+  return true;
 }
 
 /** Per trajectory [P]: 0 everywhere for the named episodes, which then stay in the baseline but not in the loss. */

@@ -22,7 +22,8 @@ export function gae(options: GaeOptions = {}): Estimator {
   const { gamma, time, leaves } = checkedCredit(options);
   const { lambda = 1, whitening = { mean: true, std: true } } = options;
   if (!(lambda >= 0 && lambda <= 1)) throw new Error(`lambda must be in [0, 1], got ${lambda}`);
-  const inside = time === 'turn' ? { gamma: 1, lambda: 1 } : { gamma, lambda };
+  // Discounts inside a turn; at its last token they are γ and γ·λ whatever time counts.
+  const [gammaInside, lambdaInside] = time === 'turn' ? [1, 1] : [gamma, lambda];
 
   const recursion = (attempt: Attempt, values: Float64Array, penalties?: Float64Array): Float64Array => {
     const advantages = new Float64Array(attempt.length);
@@ -34,9 +35,11 @@ export function gae(options: GaeOptions = {}): Estimator {
       const { start, end, reward } = attempt.turns[k]!;
       pending += reward;
       for (let t = end - 1; t >= start; t--) {
-        const clock = t === end - 1 ? { gamma, lambda } : inside;
-        const delta = pending - (penalties?.[t] ?? 0) + clock.gamma * nextValue - values[t]!;
-        nextAdvantage = delta + clock.gamma * clock.lambda * nextAdvantage;
+        const last = t === end - 1;
+        const discount = last ? gamma : gammaInside;
+        const penalty = penalties === undefined ? 0 : penalties[t]!;
+        const delta = pending - penalty + discount * nextValue - values[t]!;
+        nextAdvantage = delta + discount * (last ? lambda : lambdaInside) * nextAdvantage;
         nextValue = values[t]!;
         advantages[t] = nextAdvantage;
         pending = 0;
@@ -57,7 +60,7 @@ export function gae(options: GaeOptions = {}): Estimator {
       const values = view.gather('values', input.values);
       const penalties = input.penalties && view.gather('penalties', input.penalties);
       const streams = view.attempts.map((attempt, i) => recursion(attempt, values[i]!, penalties?.[i]));
-      const returns = view.scatter(streams.map((stream, i) => stream.map((value, t) => value + values[i]![t]!)));
+      const returns = view.scatter(streams.map((stream, i) => sumOf(stream, values[i]!)));
       whiten(view, streams, whitening, input.keep);
       return {
         advantages: view.scatter(streams),
@@ -66,4 +69,10 @@ export function gae(options: GaeOptions = {}): Estimator {
       };
     },
   };
+}
+
+function sumOf(a: Float64Array, b: Float64Array): Float64Array {
+  const sum = new Float64Array(a.length);
+  for (let t = 0; t < sum.length; t++) sum[t] = a[t]! + b[t]!;
+  return sum;
 }

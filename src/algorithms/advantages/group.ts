@@ -163,7 +163,7 @@ export function groupMetrics(
 ): Record<string, number> {
   if (groups.length === 0) return {};
   const rewards = view.attempts.map(totalReward);
-  const returns = rewards.map((reward, i) => reward - (penalties?.[i]?.reduce((sum, value) => sum + value, 0) ?? 0));
+  const returns = rewards.map((reward, i) => reward - (penalties ? sumOf(penalties[i]!) : 0));
   const weights = view.attempts.map(attempt => attempt.weight);
   const several = groups.filter(members => members.length > 1);
   const stds = several.map(members => {
@@ -176,4 +176,10 @@ export function groupMetrics(
     zero_variance_groups: stds.filter(std => std === 0).length / groups.length,
     single_member_groups: 1 - several.length / groups.length,
   };
+}
+
+function sumOf(values: Float64Array): number {
+  let sum = 0;
+  for (let t = 0; t < values.length; t++) sum += values[t]!;
+  return sum;
 }

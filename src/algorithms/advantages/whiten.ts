@@ -30,21 +30,31 @@ export function whiten(
     keep &&
     view.gather(
       'keep',
-      keep.map(row => Float32Array.from(row)),
+      keep.map(row => new Float32Array(row)),
     );
-  const sumOver = (term: (value: number) => number): number => {
-    let sum = 0;
+  const moments = (centre: number) => {
+    let [total, sum, squares] = [0, 0, 0];
     for (const [i, stream] of streams.entries()) {
       const { weight } = view.attempts[i]!;
-      for (let t = 0; t < stream.length; t++)
-        if (kept === undefined || kept[i]![t]! > 0) sum += weight * term(stream[t]!);
+      const mask = kept?.[i];
+      let [count, part, square] = [0, 0, 0];
+      for (let t = 0; t < stream.length; t++) {
+        if (mask !== undefined && mask[t]! === 0) continue;
+        const value = stream[t]! - centre;
+        count++;
+        part += value;
+        square += value * value;
+      }
+      total += weight * count;
+      sum += weight * part;
+      squares += weight * square;
     }
-    return sum;
+    return { total, mean: sum / total, square: squares / total };
   };
-  const total = sumOver(() => 1);
+  const { total, mean } = moments(0);
   if (total === 0) return;
-  const mean = sumOver(value => value) / total;
-  const variance = whitening.std ? sumOver(value => (value - mean) ** 2) / total : 1;
+  // A second pass about the mean: a difference of two large sums would lose what they have in common.
+  const variance = whitening.std ? moments(mean).square : 1;
   const scale = 1 / Math.sqrt(Math.max(variance, MINIMUM_VARIANCE));
   const centre = whitening.mean ? mean : 0;
   for (const stream of streams) for (let t = 0; t < stream.length; t++) stream[t] = (stream[t]! - centre) * scale;
