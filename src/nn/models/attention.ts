@@ -92,16 +92,9 @@ function splitHeads(config: DecoderConfig, qkv: Node, rows: string, length: Dim,
 }
 
 /** Scores of queries [B, K, G*C, D] against keys [B, K, L, D], capped and masked: [B, K, G, C, L]. */
-function maskedScores(
-  config: DecoderConfig,
-  query: Node,
-  keys: Node,
-  mask: Node,
-  rows: string,
-  sizes: [Dim, Dim],
-): Node {
+function maskedScores(config: DecoderConfig, query: Node, keys: Node, mask: Node, sizes: [Dim, Dim]): Node {
   const { heads, kvHeads, attentionCap } = config;
-  const scores = reshape(matmul(query, transpose(keys, [0, 1, 3, 2])), [rows, kvHeads, heads / kvHeads, ...sizes]);
+  const scores = reshape(matmul(query, transpose(keys, [0, 1, 3, 2])), ['B', kvHeads, heads / kvHeads, ...sizes]);
   return add(attentionCap === null ? scores : softCap(scores, attentionCap), mask);
 }
 
@@ -122,7 +115,7 @@ function mergeHeads(config: DecoderConfig, context: Node, rows: string, length: 
 export function sequenceAttention(config: DecoderConfig, qkv: Node, inputs: LayerInputs, mask: Node): Node {
   const { heads, kvHeads } = config;
   const { query, key, value } = splitHeads(config, qkv, 'B', 'T', inputs);
-  const scores = maskedScores(config, query, key, mask, 'B', ['T', 'T']);
+  const scores = maskedScores(config, query, key, mask, ['T', 'T']);
   const weights = reshape(softmax(scores), ['B', kvHeads, mulDims(heads / kvHeads, 'T'), 'T']);
   return mergeHeads(config, matmul(weights, value), 'B', 'T');
 }
@@ -143,7 +136,7 @@ export function cachedAttention(
 ): { readonly output: Node; readonly key: Node; readonly value: Node } {
   const { heads, kvHeads } = config;
   const { query, key, value } = splitHeads(config, qkv, 'B', chunk, inputs);
-  const pastScores = maskedScores(config, query, past.key, past.mask, 'B', [chunk, 'L']);
+  const pastScores = maskedScores(config, query, past.key, past.mask, [chunk, 'L']);
   const newScores = maskedScores(config, query, key, past.chunkMask, 'B', [chunk, chunk]);
   // One softmax over both parts without joining them.
   const highest = max(reduceMax(pastScores, [4], true), reduceMax(newScores, [4], true));
