@@ -39,8 +39,8 @@ export interface Attempt {
 interface Row {
   readonly attempt: number;
   readonly turns: readonly Turn[];
-  /** [turns] start of each turn in the stream. */
-  readonly starts: readonly number[];
+  /** [turns] start of each turn in the stream; undefined where the row is the whole stream. */
+  readonly starts: readonly number[] | undefined;
   readonly length: number;
 }
 
@@ -54,35 +54,35 @@ export class Attempts {
   }
 
   /** Values per row [P] → values per attempt [length]. Rows that share a token must agree on it. */
-  gather(what: string, perRow: readonly Float32Array[]): Float64Array[] {
+  gather(what: string, perRow: readonly (Float32Array | Uint8Array)[]): Float64Array[] {
     if (perRow.length !== this.#rows.length) {
       throw new Error(`${what}: ${perRow.length} arrays for ${this.#rows.length} trajectories`);
     }
     const streams = this.attempts.map(attempt => new Float64Array(attempt.length));
-    this.#eachTurn((row, index, turn, start) => {
+    for (const [index, { attempt, turns, starts, length }] of this.#rows.entries()) {
       const values = perRow[index]!;
-      if (values.length !== row.length) {
-        throw new Error(`${what}: trajectory ${index} has ${row.length} policy tokens, got ${values.length} values`);
+      if (values.length !== length) {
+        throw new Error(`${what}: trajectory ${index} has ${length} policy tokens, got ${values.length} values`);
       }
-      streams[row.attempt]!.set(values.subarray(turn.start, turn.end), start);
-    });
+      const stream = streams[attempt]!;
+      if (starts === undefined) stream.set(values);
+      else for (const [j, { start, end }] of turns.entries()) stream.set(values.subarray(start, end), starts[j]!);
+    }
     return streams;
   }
 
   /** Values per attempt [length] → values per row [P]. */
   scatter(streams: readonly Float64Array[]): Float32Array[] {
-    const rows = this.#rows.map(row => new Float32Array(row.length));
-    this.#eachTurn((row, index, turn, start) => {
-      const stream = streams[row.attempt]!;
-      rows[index]!.set(stream.subarray(start, start + turn.end - turn.start), turn.start);
+    return this.#rows.map(({ attempt, turns, starts, length }) => {
+      const stream = streams[attempt]!;
+      if (starts === undefined) return new Float32Array(stream);
+      const row = new Float32Array(length);
+      for (const [j, turn] of turns.entries()) {
+        const start = starts[j]!;
+        row.set(stream.subarray(start, start + turn.end - turn.start), turn.start);
+      }
+      return row;
     });
-    return rows;
-  }
-
-  #eachTurn(visit: (row: Row, index: number, turn: Turn, start: number) => void): void {
-    for (const [index, row] of this.#rows.entries()) {
-      for (const [j, turn] of row.turns.entries()) visit(row, index, turn, row.starts[j]!);
-    }
   }
 }
 
@@ -113,7 +113,7 @@ export function attemptsOf(trajectories: readonly Trajectory[], leaves: Leaves =
       rows[i] = {
         attempt: attempts.length,
         turns: turns[i]!,
-        starts: turns[i]!.map(turn => placed?.get(turn.segment) ?? turn.start),
+        starts: placed && turns[i]!.map(turn => placed.get(turn.segment)!),
         length: turns[i]!.at(-1)?.end ?? 0,
       };
     }
@@ -137,21 +137,20 @@ export function attemptsOf(trajectories: readonly Trajectory[], leaves: Leaves =
 function turnsOfRow(trajectory: Trajectory): Turn[] {
   const { sources, steps, leaf } = trajectory;
   const turns: Turn[] = [];
+  const { policy } = SOURCE;
   let cursor = 0;
   let tokens = 0;
-  const countTo = (end: number) => {
-    for (; cursor < end; cursor++) if (sources[cursor] === SOURCE.policy) tokens++;
-    return tokens;
-  };
   for (const { segment, end, reward, stateKey } of steps) {
     if (!Number.isFinite(reward)) {
       throw new Error(`episode '${trajectory.episode}' has the reward ${reward}; rewards must be finite numbers`);
     }
     const start = tokens;
-    turns.push({ start, end: countTo(end), reward, segment, ...(stateKey === undefined ? {} : { stateKey }) });
+    for (; cursor < end; cursor++) if (sources[cursor] === policy) tokens++;
+    turns.push({ start, end: tokens, reward, segment, ...(stateKey === undefined ? {} : { stateKey }) });
   }
   const start = tokens;
-  if (countTo(sources.length) > start) turns.push({ start, end: tokens, reward: 0, segment: leaf });
+  for (; cursor < sources.length; cursor++) if (sources[cursor] === policy) tokens++;
+  if (tokens > start) turns.push({ start, end: tokens, reward: 0, segment: leaf });
   return turns;
 }
 

@@ -26,12 +26,7 @@ export function whiten(
   whitening: Whitening,
   keep?: readonly Uint8Array[],
 ): void {
-  const kept =
-    keep &&
-    view.gather(
-      'keep',
-      keep.map(row => new Float32Array(row)),
-    );
+  const kept = keep && view.gather('keep', keep);
   const moments = (centre: number) => {
     let [total, sum, squares] = [0, 0, 0];
     for (const [i, stream] of streams.entries()) {
