@@ -137,7 +137,7 @@ export function cachedAttention(
   const { heads, kvHeads } = config;
   const { query, key, value } = splitHeads(config, qkv, 'B', chunk, inputs);
   const pastScores = maskedScores(config, query, past.key, past.mask, [chunk, 'L']);
-  const newScores = maskedScores(config, query, key, past.chunkMask, 'B', [chunk, chunk]);
+  const newScores = maskedScores(config, query, key, past.chunkMask, [chunk, chunk]);
   // One softmax over both parts without joining them.
   const highest = max(reduceMax(pastScores, [4], true), reduceMax(newScores, [4], true));
   const pastWeights = exp(sub(pastScores, highest));
