@@ -5,6 +5,10 @@ const BENCHES: Readonly<Record<string, { help: string; load: () => Promise<{ run
       help: 'training, optimizer and decoding beside the limits of this machine; arguments: names of models (0.4M …)',
       load: () => import('./engine.ts'),
     },
+    algorithms: {
+      help: 'estimators, corrections, filters and penalties on a million tokens; arguments: parts of their names',
+      load: () => import('./algorithms.ts'),
+    },
   };
 
 const [name, ...args] = process.argv.slice(2);

@@ -140,12 +140,15 @@ function turnsOfRow(trajectory: Trajectory): Turn[] {
   const { policy } = SOURCE;
   let cursor = 0;
   let tokens = 0;
-  for (const { segment, end, reward, stateKey } of steps) {
+  for (const { segment, start: from, end, reward, stateKey } of steps) {
     if (!Number.isFinite(reward)) {
       throw new Error(`episode '${trajectory.episode}' has the reward ${reward}; rewards must be finite numbers`);
     }
     const start = tokens;
-    for (; cursor < end; cursor++) if (sources[cursor] === policy) tokens++;
+    for (; cursor < from; cursor++) if (sources[cursor] === policy) tokens++;
+    // A step covers tokens of the policy and no others.
+    tokens += end - from;
+    cursor = end;
     turns.push({ start, end: tokens, reward, segment, ...(stateKey === undefined ? {} : { stateKey }) });
   }
   const start = tokens;

@@ -135,35 +135,50 @@ function total(row: Float64Array): number {
 
 /**
  * Keeps as many tokens as possible, smallest δ² first and of equal ones the earlier, with a mean of δ² of at most
- * `threshold`; at least one.
+ * `threshold`; at least one. Tokens up to the threshold never lift the mean above it, so only the others are sorted.
  */
 function secondMomentMask(deltas: readonly Float64Array[], threshold: number): Float32Array[] {
-  const moments = new Float64Array(deltas.reduce((sum, row) => sum + row.length, 0));
-  let at = 0;
-  for (const row of deltas) for (let t = 0; t < row.length; t++) moments[at++] = row[t]! ** 2;
-  const { largest, ties } = cutAt(moments.toSorted(), threshold);
+  const above: number[] = [];
+  const kept = { count: 0, sum: 0 };
+  for (const row of deltas) {
+    for (let t = 0; t < row.length; t++) {
+      const moment = row[t]! ** 2;
+      if (moment > threshold) above.push(moment);
+      else {
+        kept.count += 1;
+        kept.sum += moment;
+      }
+    }
+  }
+  const { largest, ties } = cutAt(Float64Array.from(above).sort(), threshold, kept);
   let left = ties;
   return deltas.map(row => {
     const weights = new Float32Array(row.length);
     for (let t = 0; t < row.length; t++) {
       const moment = row[t]! ** 2;
-      if (moment < largest || (moment === largest && left-- > 0)) weights[t] = 1;
+      if (moment <= threshold || moment < largest || (moment === largest && left-- > 0)) weights[t] = 1;
     }
     return weights;
   });
 }
 
-/** The largest moment that is kept, and how many tokens of just that moment are. @param sorted ascending */
-function cutAt(sorted: Float64Array, threshold: number): { readonly largest: number; readonly ties: number } {
-  let kept = 0;
+/** The largest of the sorted moments that is kept beside those kept already, and how many of just that size are. */
+function cutAt(
+  sorted: Float64Array,
+  threshold: number,
+  kept: { readonly count: number; readonly sum: number },
+): { readonly largest: number; readonly ties: number } {
+  let { count, sum } = kept;
+  let largest = Number.NEGATIVE_INFINITY;
   let ties = 0;
-  let sum = 0;
-  for (; kept < sorted.length; kept++) {
-    sum += sorted[kept]!;
-    if (kept > 0 && sum / (kept + 1) > threshold) break;
-    ties = kept > 0 && sorted[kept] === sorted[kept - 1] ? ties + 1 : 1;
+  for (const moment of sorted) {
+    sum += moment;
+    count += 1;
+    if (count > 1 && sum / count > threshold) break;
+    ties = moment === largest ? ties + 1 : 1;
+    largest = moment;
   }
-  return { largest: sorted[kept - 1] ?? 0, ties };
+  return { largest, ties };
 }
 
 /** Upper edges of the histogram of exp δ; the last bin is open. */

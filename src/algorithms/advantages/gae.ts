@@ -25,8 +25,9 @@ export function gae(options: GaeOptions = {}): Estimator {
   // Discounts inside a turn; at its last token they are γ and γ·λ whatever time counts.
   const [gammaInside, lambdaInside] = time === 'turn' ? [1, 1] : [gamma, lambda];
 
-  const recursion = (attempt: Attempt, values: Float64Array, penalties?: Float64Array): Float64Array => {
+  const recursion = (attempt: Attempt, values: Float64Array, penalties?: Float64Array) => {
     const advantages = new Float64Array(attempt.length);
+    const returns = new Float64Array(attempt.length);
     let nextValue = 0;
     let nextAdvantage = 0;
     // Reward of turns without tokens, which stands on the token before them.
@@ -42,10 +43,11 @@ export function gae(options: GaeOptions = {}): Estimator {
         nextAdvantage = delta + discount * (last ? lambda : lambdaInside) * nextAdvantage;
         nextValue = values[t]!;
         advantages[t] = nextAdvantage;
+        returns[t] = nextAdvantage + nextValue;
         pending = 0;
       }
     }
-    return advantages;
+    return { advantages, returns };
   };
 
   return {
@@ -59,8 +61,9 @@ export function gae(options: GaeOptions = {}): Estimator {
       const view = attemptsOf(input.trajectories, leaves);
       const values = view.gather('values', input.values);
       const penalties = input.penalties && view.gather('penalties', input.penalties);
-      const streams = view.attempts.map((attempt, i) => recursion(attempt, values[i]!, penalties?.[i]));
-      const returns = view.scatter(streams.map((stream, i) => sumOf(stream, values[i]!)));
+      const credited = view.attempts.map((attempt, i) => recursion(attempt, values[i]!, penalties?.[i]));
+      const returns = view.scatter(credited.map(({ returns }) => returns));
+      const streams = credited.map(({ advantages }) => advantages);
       whiten(view, streams, whitening, input.keep);
       return {
         advantages: view.scatter(streams),
@@ -69,10 +72,4 @@ export function gae(options: GaeOptions = {}): Estimator {
       };
     },
   };
-}
-
-function sumOf(a: Float64Array, b: Float64Array): Float64Array {
-  const sum = new Float64Array(a.length);
-  for (let t = 0; t < sum.length; t++) sum[t] = a[t]! + b[t]!;
-  return sum;
 }
