@@ -45,6 +45,34 @@ export function scoreGolden(name: string): ScoreGolden {
   return read<ScoreGolden>(join(scores, name));
 }
 
+const adapters = fileURLToPath(new URL('../goldens/lora/', import.meta.url));
+
+export const LORA_CASES = readdirSync(adapters);
+
+/** A LoRA adapter of PEFT on one of the golden models. */
+export interface LoraGolden {
+  /** Of the adapter. */
+  readonly directory: string;
+  /** Directory of its base. */
+  readonly base: string;
+  readonly sequences: readonly (readonly number[])[];
+  readonly loss: number;
+  readonly adamw: {
+    readonly lr: number;
+    readonly betas: readonly [number, number];
+    readonly eps: number;
+    readonly weightDecay: number;
+    readonly maxNorm: number;
+    readonly steps: number;
+  };
+  readonly tensors: ReadonlyMap<string, Float32Array>;
+}
+
+export function loraGolden(name: string): LoraGolden {
+  const content = read<LoraGolden>(join(adapters, name));
+  return { ...content, base: fileURLToPath(new URL(`../goldens/${content.base}/`, import.meta.url)) };
+}
+
 function read<T>(directory: string): T {
   const file = new SafetensorsFile(join(directory, 'golden.safetensors'));
   try {

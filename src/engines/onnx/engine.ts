@@ -179,7 +179,7 @@ export class OnnxEngine implements Sampler, Learner, Critic {
     return this.#call('gradient');
   }
 
-  /** All weights in the layout's order: a copy. */
+  /** All trained weights in the layout's order: a copy. */
   weights(): Promise<Float32Array> {
     return this.#call('weights');
   }

@@ -1,5 +1,5 @@
-import { writeCheckpoint } from '../../nn/checkpoint/directory.ts';
 import type { Generation } from '../contracts.ts';
+import { exportModel } from './export.ts';
 import { OnnxLearnerCore } from './learner.ts';
 import { Model } from './model.ts';
 import type { FromHost, HostCalls, HostInfo, HostOptions, ToHost } from './protocol.ts';
@@ -27,7 +27,7 @@ export class EngineHost {
 
   constructor(options: HostOptions, post: (message: FromHost) => void) {
     this.#post = post;
-    const model = new Model(options.model, options.initSeed, options.head);
+    const model = new Model(options.model, options.initSeed, options.head, options.lora);
     this.info = {
       contextLength: model.config.maxPositions,
       vocabularySize: model.config.vocabSize,
@@ -57,14 +57,13 @@ export class EngineHost {
         sampler.weightsChanged();
         return { version: model.version };
       },
-      export: directory => {
-        const { rawConfig, layout, weights } = model;
-        return writeCheckpoint(directory, { rawConfig, layout, weights, carry: model.directory });
-      },
+      export: directory => exportModel(directory, model),
       weights: () => model.weights.slice(),
       setWeights: (weights, version) => {
         if (weights.length !== model.weights.length) {
-          throw new Error(`got ${weights.length} weights for a model of ${model.weights.length}: another architecture`);
+          throw new Error(
+            `got ${weights.length} weights for a model of ${model.weights.length}: another architecture or adapter`,
+          );
         }
         model.weights.set(weights);
         model.version = version;

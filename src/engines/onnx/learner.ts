@@ -196,9 +196,13 @@ export class OnnxLearnerCore {
   }
 
   async #createForwardSession(): Promise<Session> {
-    return Session.create(emit(this.#predictions(weightInputs(this.#model.layout))), {
+    return Session.create(emit(this.#predictions(this.#weightInputs())), {
       threads: this.#options.threads,
     });
+  }
+
+  #weightInputs(): Weights {
+    return weightInputs(this.#model.inputs, this.#model.adapter);
   }
 
   #predictions(weights: Weights): Predictions {
@@ -219,7 +223,7 @@ export class OnnxLearnerCore {
 
   async #createTrainingSession(program: LossProgram): Promise<TrainingSession> {
     const { layout } = this.#model;
-    const weights = weightInputs(layout);
+    const weights = this.#weightInputs();
     const { loss, metrics } = lossNodes(program, this.#predictions(weights));
     const outputs: Parameters<typeof emit>[0] = { loss, ...metrics };
     const names = layout.map(p => p.name);

@@ -1,9 +1,14 @@
+import { type AdapterBase, baseDigest, readAdapter } from '../../nn/checkpoint/adapter.ts';
 import type { DecoderConfig } from '../../nn/models/families.ts';
+import { type Adapter, adapterOf, initialiseAdapter, type LoraConfig } from '../../nn/models/lora.ts';
 import { type Parameter, view } from '../../nn/models/parameters.ts';
 import { rotaryTables } from '../../nn/models/rope.ts';
 import { type OpenOptions, openModel } from './open-model.ts';
 
 type RotaryTables = ReturnType<typeof rotaryTables>;
+
+/** A new adapter, drawn by a 32-bit seed, or the directory of one in the layout of PEFT to go on from. */
+export type LoraStart = (LoraConfig & { readonly seed: number }) | { readonly directory: string };
 
 /** The weights that a sampler and a learner of one thread share, and what both derive from the configuration. */
 export class Model {
@@ -11,40 +16,68 @@ export class Model {
   readonly directory: string;
   readonly rawConfig: Readonly<Record<string, unknown>>;
   readonly config: DecoderConfig;
+  /** Of what is trained: of the checkpoint, or of the adapter. */
   readonly layout: readonly Parameter[];
-  /** All parameters, in the layout's order; updated in place. */
+  /** All trained parameters, in the layout's order; updated in place. */
   readonly weights: Float32Array;
+  /** Every parameter that graphs read: the layout's, and those of the base that stay as they are. */
+  readonly inputs: readonly Parameter[];
+  /** What is trained in place of the checkpoint's own weights. */
+  readonly adapter: (Adapter & { readonly base: AdapterBase }) | undefined;
   /** Number of updates the weights have had. */
   version = 0;
-  readonly #opening: OpenOptions;
+  readonly #frozen: Readonly<Record<string, Float32Array>>;
+  readonly #initial: () => Float32Array;
   #reference: Float32Array | undefined;
   #referenceMoved = false;
+  #digest: string | undefined;
   readonly #views = new WeakMap<Float32Array, Readonly<Record<string, Float32Array>>>();
   #rotary: { length: number; tables: readonly RotaryTables[] } = { length: 0, tables: [] };
 
-  /** Opens a checkpoint directory. One that has a configuration but no weights gets freshly drawn ones by `initSeed`. */
-  constructor(directory: string, initSeed?: number, head?: OpenOptions['head']) {
+  /**
+   * Opens a checkpoint directory. One that has a configuration but no weights gets freshly drawn ones by `initSeed`.
+   * With `lora` its weights are frozen, and an adapter is trained.
+   */
+  constructor(directory: string, initSeed?: number, head?: OpenOptions['head'], lora?: LoraStart) {
     this.directory = directory;
-    this.#opening = { initSeed, head };
-    const { rawConfig, config, layout, weights } = openModel(directory, this.#opening);
+    const open = () => openModel(directory, { initSeed, head });
+    const { rawConfig, config, layout, weights } = open();
     this.rawConfig = rawConfig;
     this.config = config;
-    this.layout = layout;
-    this.weights = weights;
+    if (lora === undefined) {
+      [this.layout, this.weights, this.inputs, this.#frozen] = [layout, weights, layout, {}];
+      this.#initial = () => open().weights;
+    } else {
+      const base = { directory, layout, weights };
+      const { adapter, initial } = startAdapter(lora, base);
+      const trained = new Set(adapter.layout.map(({ name }) => name));
+      const frozen = layout.filter(({ name }) => !trained.has(name));
+      this.adapter = { ...adapter, base };
+      this.layout = adapter.layout;
+      this.weights = initial();
+      this.inputs = [...frozen, ...adapter.layout];
+      this.#frozen = viewsOf(frozen, weights);
+      this.#initial = initial;
+    }
   }
 
   /**
    * The weights training started from, or what `moveReference` made of them; read again when first asked for, so that
-   * runs without a reference pay nothing.
+   * runs without a reference pay nothing. With an adapter it is one as well, on the same base.
    */
   reference(): Float32Array {
-    this.#reference ??= openModel(this.directory, this.#opening).weights;
+    this.#reference ??= this.#initial();
     return this.#reference;
   }
 
   /** reference ← beta · reference + (1 − beta) · weights */
   moveReference(beta: number): void {
     if (!(beta >= 0 && beta <= 1)) throw new RangeError(`the beta of the reference is ${beta}; expected [0, 1]`);
+    if (this.adapter && beta > 0 && beta < 1) {
+      throw new Error(
+        `the reference cannot keep a share of ${beta} under LoRA: the mean of two adapters is none of the same rank; let it copy the policy (beta 0) or train all weights`,
+      );
+    }
     const reference = this.reference();
     for (let i = 0; i < reference.length; i++) reference[i] = beta * reference[i]! + (1 - beta) * this.weights[i]!;
     this.#referenceMoved = true;
@@ -61,11 +94,17 @@ export class Model {
     this.#referenceMoved = reference !== undefined;
   }
 
-  /** Views of a flat array by parameter name. */
+  /** What tells the base of the adapter from others; it is computed once, for the base never changes. */
+  get baseDigest(): string | undefined {
+    if (this.adapter) this.#digest ??= baseDigest(this.adapter.base);
+    return this.#digest;
+  }
+
+  /** Every parameter by name, those of the layout as views of a flat array. */
   views(flat: Float32Array): Readonly<Record<string, Float32Array>> {
     let views = this.#views.get(flat);
     if (views === undefined) {
-      views = Object.fromEntries(this.layout.map(parameter => [parameter.name, view(flat, parameter)]));
+      views = { ...this.#frozen, ...viewsOf(this.layout, flat) };
       this.#views.set(flat, views);
     }
     return views;
@@ -79,4 +118,18 @@ export class Model {
     }
     return this.#rotary.tables;
   }
+}
+
+function viewsOf(layout: readonly Parameter[], flat: Float32Array): Record<string, Float32Array> {
+  return Object.fromEntries(layout.map(parameter => [parameter.name, view(flat, parameter)]));
+}
+
+/** The adapter, and what makes its first values, each time anew. */
+function startAdapter(lora: LoraStart, base: AdapterBase): { adapter: Adapter; initial: () => Float32Array } {
+  if ('directory' in lora) {
+    const { adapter, weights } = readAdapter(lora.directory, base);
+    return { adapter, initial: () => weights.slice() };
+  }
+  const adapter = adapterOf(base.layout, lora);
+  return { adapter, initial: () => initialiseAdapter(adapter, base, lora.seed) };
 }

@@ -1,6 +1,7 @@
 import type { ForwardResult, Generation, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
 import type { LearnerOptions } from './learner.ts';
 import type { LossProgram } from './loss-program.ts';
+import type { LoraStart } from './model.ts';
 import type { SamplerRequest } from './row.ts';
 import type { SamplerOptions } from './sampler.ts';
 
@@ -11,6 +12,8 @@ export interface HostOptions {
   readonly initSeed?: number;
   /** `score`: a value model instead of a policy. */
   readonly head?: 'score';
+  /** Trains an adapter instead of all weights. */
+  readonly lora?: LoraStart;
   readonly sampler: SamplerOptions;
   readonly learner: LearnerOptions;
 }
@@ -34,7 +37,7 @@ export interface HostCalls {
   save(directory: string): Promise<void>;
   load(directory: string): Promise<{ version: number }>;
   export(directory: string): Promise<void>;
-  /** All weights in the layout's order: a copy. */
+  /** All trained weights in the layout's order: a copy. */
   weights(): Float32Array;
   setWeights(weights: Float32Array, version: number): void;
   pause(mode: 'keep' | 'abort'): void;

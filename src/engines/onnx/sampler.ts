@@ -126,11 +126,11 @@ export class OnnxSamplerCore {
   }
 
   async #createSessions() {
-    const { config, layout } = this.#model;
+    const { config, inputs, adapter } = this.#model;
     const options = { threads: this.#options.threads };
     return {
-      prefill: await Session.create(emit(prefillForm(config, weightInputs(layout))), options),
-      decode: await Session.create(emit(decodeForm(config, weightInputs(layout))), options),
+      prefill: await Session.create(emit(prefillForm(config, weightInputs(inputs, adapter))), options),
+      decode: await Session.create(emit(decodeForm(config, weightInputs(inputs, adapter))), options),
     };
   }
 

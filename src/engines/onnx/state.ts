@@ -14,11 +14,13 @@ interface Meta {
   readonly version: number;
   readonly optimizerStep: number;
   readonly parameters: readonly (readonly [name: string, size: number])[];
+  /** What the weights of an adapter mean something with. */
+  readonly adapter?: { readonly alpha: number; readonly base: string };
 }
 
 export async function saveState(directory: string, model: Model, learner: OnnxLearnerCore): Promise<void> {
   const { step, firstMoment, secondMoment } = learner.optimizerState();
-  const meta: Meta = { version: model.version, optimizerStep: step, parameters: parameterSizes(model) };
+  const meta: Meta = { version: model.version, optimizerStep: step, ...belonging(model) };
   const { movedReference: reference } = model;
   const moments = { first_moment: firstMoment, second_moment: secondMoment };
   const flat = { weights: model.weights, ...moments, ...(reference && { reference }) };
@@ -32,8 +34,17 @@ export async function saveState(directory: string, model: Model, learner: OnnxLe
 export async function loadState(directory: string, model: Model, learner: OnnxLearnerCore): Promise<void> {
   const source = latestDirectory(directory);
   const meta = await readMeta(join(source, META_FILE));
-  if (JSON.stringify(meta.parameters) !== JSON.stringify(parameterSizes(model))) {
+  const { parameters, adapter } = belonging(model);
+  if (JSON.stringify(meta.parameters) !== JSON.stringify(parameters)) {
     throw new Error(`${source}: the state belongs to a model with other parameters than ${model.directory}`);
+  }
+  if (adapter && meta.adapter?.base !== adapter.base) {
+    throw new Error(`${source}: the state belongs to an adapter of another base than ${model.directory}`);
+  }
+  if (adapter && meta.adapter?.alpha !== adapter.alpha) {
+    throw new Error(
+      `${source}: the adapter has the alpha ${meta.adapter?.alpha}, and now it is to be ${adapter.alpha}`,
+    );
   }
   const file = new SafetensorsFile(join(source, STATE_FILE));
   try {
@@ -57,6 +68,10 @@ async function readMeta(path: string): Promise<Meta> {
   }
 }
 
-function parameterSizes(model: Model): Meta['parameters'] {
-  return model.layout.map(({ name, size }) => [name, size] as const);
+/** What a state fits only if it is the same. */
+function belonging({ layout, adapter, baseDigest: base }: Model): Pick<Meta, 'parameters' | 'adapter'> {
+  return {
+    parameters: layout.map(({ name, size }) => [name, size] as const),
+    ...(adapter && base !== undefined && { adapter: { alpha: adapter.alpha, base } }),
+  };
 }

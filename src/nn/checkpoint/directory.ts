@@ -4,7 +4,14 @@ import { join } from 'node:path';
 import { latestDirectory, writeDirectoryAtomic } from '../../storage/atomic.ts';
 import { type DecoderConfig, decoderConfig } from '../models/families.ts';
 import { configText } from '../models/huggingface.ts';
-import { type Parameter, parameterCount, parameterLayout, tensorPlaces, view } from '../models/parameters.ts';
+import {
+  type Parameter,
+  parameterCount,
+  parameterLayout,
+  type TensorPlace,
+  tensorPlaces,
+  view,
+} from '../models/parameters.ts';
 import { writeSafetensors } from './safetensors.ts';
 import { TensorStore, WEIGHTS_FILE } from './shards.ts';
 
@@ -127,11 +134,14 @@ function listed(names: readonly string[]): string {
 export interface CheckpointContent {
   readonly rawConfig: Readonly<Record<string, unknown>>;
   readonly layout: readonly Parameter[];
-  readonly weights: Float32Array;
+  /** In the layout's order, or what makes each tensor when its turn comes to be written. */
+  readonly weights: Float32Array | ((place: TensorPlace) => Float32Array);
   /** Directory whose tokenizer, chat template and generation settings are copied along. */
   readonly carry?: string;
   /** Default F32, which is exact. */
   readonly dtype?: 'F32' | 'BF16';
+  /** Writes what else belongs into the directory before that takes its place. */
+  readonly beside?: (temporary: string) => Promise<void>;
 }
 
 /**
@@ -139,18 +149,20 @@ export interface CheckpointContent {
  * Replaces an older checkpoint, and refuses to replace anything else.
  */
 export async function writeCheckpoint(directory: string, content: CheckpointContent): Promise<void> {
-  const { layout, weights, carry, dtype = 'F32' } = content;
+  const { layout, weights, carry, dtype = 'F32', beside } = content;
   const rawConfig: Record<string, unknown> = { ...content.rawConfig, dtype: dtype === 'F32' ? 'float32' : 'bfloat16' };
   delete rawConfig.torch_dtype;
-  const tensors = tensorPlaces(layout).map(({ tensor, shape, offset, size }) => ({
-    name: tensor,
-    shape,
-    data: weights.subarray(offset, offset + size),
+  const tensors = tensorPlaces(layout).map(place => ({
+    name: place.tensor,
+    shape: place.shape,
+    data:
+      typeof weights === 'function' ? () => weights(place) : weights.subarray(place.offset, place.offset + place.size),
   }));
   refuseForeign(directory);
   await writeDirectoryAtomic(directory, async temporary => {
     await writeFile(join(temporary, CONFIG_FILE), configText(rawConfig));
     await writeSafetensors(join(temporary, WEIGHTS_FILE), tensors, { dtype, metadata: { format: 'pt' } });
+    await beside?.(temporary);
     if (carry === undefined) return;
     for (const name of COMPANIONS) {
       const source = join(latestDirectory(carry), name);

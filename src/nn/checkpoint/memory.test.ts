@@ -29,10 +29,23 @@ describe('the estimate', () => {
     });
   });
 
+  it('counts gradients and moments of the adapter alone under LoRA', () => {
+    // Rank 8, 30 layers: q, k, v and o read and write 576, 192, 192, 576; gate, up and down 576 and 1536.
+    const adapter = 4 * 30 * 8 * (4 * 576 + 576 + 192 + 192 + 576 + 3 * (576 + 1536));
+    const lora = { rank: 8, alpha: 16, targetModules: 'all-linear' } as const;
+    expect(estimateMemory(config, { training: false, maxTokens: 1, lora })).toEqual({ weights, adapter });
+    expect(estimateMemory(config, { training: true, maxTokens: 1, lora })).toMatchObject({
+      weights,
+      adapter,
+      gradients: 2 * adapter,
+      optimizer: 2 * adapter,
+    });
+  });
+
   it('refuses what does not fit, with the numbers', () => {
     expect(() => checkMemory(config, { training: true, maxTokens: 1000 }, 'm', 5e9)).not.toThrow();
     expect(() => checkMemory(config, { training: true, maxTokens: 1000 }, 'm', 4e9)).toThrow(
-      'm: training the model needs about 4.7 GB (weights 0.5 GB, gradients 1.1 GB, optimizer 1.1 GB, activations 2.0 GB), and this machine has 4.0 GB; take a smaller model, fewer tokens per micro-batch or a machine with more memory',
+      'm: training the model needs about 4.7 GB (weights 0.5 GB, gradients 1.1 GB, optimizer 1.1 GB, activations 2.0 GB), and this machine has 4.0 GB; take a smaller model, fewer tokens per micro-batch, LoRA or a machine with more memory',
     );
     expect(() => checkMemory(config, { training: false, maxTokens: 1000 }, 'm', 0.5e9)).toThrow(
       'm: the model needs about 0.5 GB, and this machine has 0.5 GB; take a smaller model or a machine',

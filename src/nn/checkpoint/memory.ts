@@ -1,5 +1,6 @@
 import { totalmem } from 'node:os';
 import type { DecoderConfig } from '../models/families.ts';
+import { adapterOf, type LoraConfig } from '../models/lora.ts';
 import { parameterCount, parameterLayout } from '../models/parameters.ts';
 
 /** What a model is loaded for. */
@@ -8,6 +9,8 @@ export interface MemoryUse {
   readonly training: boolean;
   /** Padded tokens of a micro-batch. */
   readonly maxTokens: number;
+  /** The adapter that is trained in place of all weights. */
+  readonly lora?: LoraConfig | undefined;
 }
 
 /** A need in bytes, by what it is for. */
@@ -16,16 +19,20 @@ export type MemoryEstimate = Readonly<Record<string, number>>;
 const FLOAT32 = 4;
 
 /**
- * Bytes that a model needs in float32: its weights; for training the gradient (of a micro-batch and their sum), the two
- * moments of Adam, and activations. These are rough: what every layer keeps of a token for the way back (about ten
+ * Bytes that a model needs in float32: its weights and those of an adapter; for training the gradient (of a micro-batch
+ * and their sum) and the two moments of Adam of what is trained, and activations. These are rough: what every layer keeps of a token for the way back (about ten
  * vectors of the hidden size, four of the intermediate), and three times the logits.
  */
-export function estimateMemory(config: DecoderConfig, { training, maxTokens }: MemoryUse): MemoryEstimate {
-  const weights = FLOAT32 * parameterCount(parameterLayout(config));
-  if (!training) return { weights };
+export function estimateMemory(config: DecoderConfig, { training, maxTokens, lora }: MemoryUse): MemoryEstimate {
+  const layout = parameterLayout(config);
+  const weights = FLOAT32 * parameterCount(layout);
+  const adapter = lora && FLOAT32 * parameterCount(adapterOf(layout, lora).layout);
+  const held = { weights, ...(adapter && { adapter }) };
+  if (!training) return held;
+  const trained = adapter ?? weights;
   const { layers, hiddenSize, intermediateSize, head, vocabSize } = config;
   const perToken = layers * (10 * hiddenSize + 4 * intermediateSize) + (head === 'lm' ? 3 * vocabSize : 0);
-  return { weights, gradients: 2 * weights, optimizer: 2 * weights, activations: FLOAT32 * maxTokens * perToken };
+  return { ...held, gradients: 2 * trained, optimizer: 2 * trained, activations: FLOAT32 * maxTokens * perToken };
 }
 
 /** Memory of the machine, or of the container where that has less; in bytes. */
@@ -42,7 +49,7 @@ export function checkMemory(config: DecoderConfig, use: MemoryUse, where: string
   const parts = Object.entries(estimate).map(([what, bytes]) => `${what} ${gigabytes(bytes)}`);
   const list = parts.length > 1 ? ` (${parts.join(', ')})` : '';
   throw new Error(
-    `${where}: ${use.training ? 'training the model' : 'the model'} needs about ${gigabytes(total)}${list}, and this machine has ${gigabytes(limit)}; take a smaller model${use.training ? ', fewer tokens per micro-batch' : ''} or a machine with more memory`,
+    `${where}: ${use.training ? 'training the model' : 'the model'} needs about ${gigabytes(total)}${list}, and this machine has ${gigabytes(limit)}; take a smaller model${use.training ? `, fewer tokens per micro-batch${use.lora ? '' : ', LoRA'}` : ''} or a machine with more memory`,
   );
 }
 

@@ -99,23 +99,24 @@ export interface TensorData {
   readonly data: Float32Array;
 }
 
+/** A tensor whose data may be made only when its turn comes, so that not all need be in memory. */
+export type LazyTensor = Omit<TensorData, 'data'> & { readonly data: Float32Array | (() => Float32Array) };
+
 /**
  * Writes tensors in the order given, as F32 (exact) or BF16 (rounded to nearest even). The file is not replaced
  * atomically: write inside `writeDirectoryAtomic`.
  */
 export async function writeSafetensors(
   path: string,
-  tensors: readonly TensorData[],
+  tensors: readonly LazyTensor[],
   options: { dtype?: 'F32' | 'BF16'; metadata?: Readonly<Record<string, string>> } = {},
 ): Promise<void> {
   const dtype = options.dtype ?? 'F32';
   const entries = new Map<string, unknown>([[METADATA, options.metadata ?? {}]]);
   let end = 0;
   for (const { name, shape, data } of tensors) {
-    const size = shape.reduce((product, n) => product * n, 1);
-    if (size !== data.length) {
-      throw new Error(`tensor ${JSON.stringify(name)} of shape [${shape}] needs ${size} elements, got ${data.length}`);
-    }
+    const size = sizeOf(shape);
+    if (typeof data !== 'function') checkSize(name, shape, data);
     if (entries.has(name)) throw new Error(`${path}: the tensor name ${JSON.stringify(name)} is taken already`);
     const start = end;
     end += size * DTYPE_BYTES[dtype];
@@ -124,7 +125,8 @@ export async function writeSafetensors(
   const file = await open(path, 'w');
   try {
     await writeAll(file, encodeHeader(entries));
-    for (const { data } of tensors) {
+    for (const { name, shape, data: given } of tensors) {
+      const data = typeof given === 'function' ? checkSize(name, shape, given()) : given;
       for (let i = 0; i < data.length; i += CHUNK_BYTES / 4) {
         const part = data.subarray(i, i + CHUNK_BYTES / 4);
         const encoded = dtype === 'BF16' ? encodeBFloat16(part) : part;
@@ -134,6 +136,14 @@ export async function writeSafetensors(
   } finally {
     await file.close();
   }
+}
+
+const sizeOf = (shape: readonly number[]) => shape.reduce((product, n) => product * n, 1);
+
+function checkSize(name: string, shape: readonly number[], data: Float32Array): Float32Array {
+  const size = sizeOf(shape);
+  if (data.length === size) return data;
+  throw new Error(`tensor ${JSON.stringify(name)} of shape [${shape}] needs ${size} elements, got ${data.length}`);
 }
 
 /** Header length, then the header padded with spaces so that the data starts at a multiple of 8. */

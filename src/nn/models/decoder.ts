@@ -27,6 +27,7 @@ import { mulDims } from '../shape.ts';
 import { type Chunk, cachedAttention, type LayerInputs, normWeight, sequenceAttention } from './attention.ts';
 import type { DecoderConfig } from './families.ts';
 import { kindInput } from './layers.ts';
+import { type Adapter, adapt } from './lora.ts';
 import type { Parameter } from './parameters.ts';
 
 /**
@@ -37,16 +38,21 @@ import type { Parameter } from './parameters.ts';
  * the number of rotated elements of a head.
  */
 
-export type Weights = (name: string) => Node;
+export interface Weights {
+  (name: string): Node;
+  /** Changes the projections that it adapts. */
+  readonly adapter?: Adapter | undefined;
+}
 
-/** Graph inputs for every parameter of the layout, under the parameter's name. */
-export function weightInputs(layout: readonly Parameter[]): Weights {
+/** Graph inputs for every parameter of the layout, those of the adapter among them, under the parameter's name. */
+export function weightInputs(layout: readonly Parameter[], adapter?: Adapter): Weights {
   const nodes = new Map(layout.map(({ name, shape }) => [name, input(name, shape)]));
-  return name => {
+  const find = (name: string) => {
     const node = nodes.get(name);
     if (node === undefined) throw new Error(`the model has no parameter '${name}'`);
     return node;
   };
+  return Object.assign(find, { adapter });
 }
 
 type Attend = (qkv: Node, layer: number) => Node;
@@ -62,8 +68,10 @@ function decoderBlocks(config: DecoderConfig, weights: Weights, tokens: Node, at
   if (embeddingScale !== 1) x = mul(x, scalar(embeddingScale));
   for (let layer = 0; layer < config.layers; layer++) {
     const weight = (name: string) => weights(`layers.${layer}.${name}`);
-    const project = (input: Node, name: string, bias: boolean) =>
-      linear(input, weight(name), bias ? weight(`${name}_bias`) : undefined);
+    const project = (input: Node, name: string, bias: boolean) => {
+      const result = linear(input, weight(name), bias ? weight(`${name}_bias`) : undefined);
+      return weights.adapter ? adapt(weights.adapter, weights, `layers.${layer}.${name}`, input, result) : result;
+    };
     const out = (result: Node, name: string) => (config.sandwichNorms ? norm(config, result, weight(name)) : result);
 
     const qkv = project(norm(config, x, weight('input_norm')), 'qkv', biases.qkv);
