@@ -93,7 +93,7 @@ async function runEpisode(spec: GroupSpec, sample: number, seat: Seat, training:
   const context = greedy ? { ...training, params: { ...training.params, temperature: 0 } } : training;
   const id = `${group}/${greedy ? 'greedy' : sample}`;
   try {
-    return await context.executor.run(task, {
+    const episode = await context.executor.run(task, {
       id,
       group,
       sample,
@@ -104,6 +104,7 @@ async function runEpisode(spec: GroupSpec, sample: number, seat: Seat, training:
       signal: over.signal,
       log: context.log,
     });
+    return withFiniteRewards(episode);
   } catch (error) {
     if (context.signal.aborted) throw context.signal.reason;
     const failure = error instanceof EpisodeError ? error.failureClass : 'environment';
@@ -113,6 +114,16 @@ async function runEpisode(spec: GroupSpec, sample: number, seat: Seat, training:
     over.abort(new Error(`episode ${id} has ended`));
     lane.leave();
   }
+}
+
+/** The episode, failed if a reward or its score is not a finite number: whoever made it did not check. */
+function withFiniteRewards(episode: Episode): Episode {
+  if (episode.outcome.kind === 'failed') return episode;
+  const step = episode.steps.findIndex(({ reward }) => !Number.isFinite(reward));
+  if (step < 0 && Number.isFinite(episode.score)) return episode;
+  const what = step < 0 ? `the score is ${episode.score}` : `the reward is ${episode.steps[step]!.reward}`;
+  const message = `${what}; it must be a finite number`;
+  return { ...episode, outcome: { kind: 'failed', failure: 'reward', message, step: Math.max(step, 0) } };
 }
 
 /** The sampler as one episode sees it: every request gets the seed and the key of its turn. */

@@ -176,3 +176,23 @@ describe('greedy attempts', () => {
     expect('rollout/greedy_reward_mean' in batch!.metrics).toBe(false);
   });
 });
+
+it('an episode whose reward is not a finite number has failed, and says so', async () => {
+  for (const [reward, score, message] of [
+    [Number.NaN, 0, 'the reward is NaN; it must be a finite number'],
+    [0, Number.POSITIVE_INFINITY, 'the score is Infinity; it must be a finite number'],
+  ] as const) {
+    const executor: Executor = {
+      name: 'careless',
+      run: async (task, context) => {
+        const episode = await rewarded.run(task, context);
+        const steps = episode.steps.map(step => ({ ...step, reward }));
+        return context.sample === 0 ? { ...episode, steps, score } : episode;
+      },
+    };
+    const [batch] = await batches(pipelineOf({ executor, samples: 3 }).pipeline, 1);
+    expect(batch!.groups.map(({ episodes }) => episodes.length)).toEqual([2, 2]);
+    expect(batch!.metrics['rollout/failed_reward']).toBe(2);
+    expect(batch!.episodes[0]!.outcome).toEqual({ kind: 'failed', failure: 'reward', message, step: 0 });
+  }
+});

@@ -30,7 +30,7 @@ export const rlTrainOptions = options({
   },
   'train.num_episodes': {
     schema: z.int().min(1).default(1),
-    help: 'Passes over the tasks',
+    help: 'Passes over the tasks; with dynamic filtering as many steps as without, whatever is rejected',
     unit: 'passes',
     aliases: ['num_episodes'],
   },
