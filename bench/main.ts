@@ -9,6 +9,10 @@ const BENCHES: Readonly<Record<string, { help: string; load: () => Promise<{ run
       help: 'estimators, corrections, filters and penalties on a million tokens; arguments: parts of their names',
       load: () => import('./algorithms.ts'),
     },
+    learning: {
+      help: 'every estimator with every policy loss on two small tasks; writes docs/learning.md',
+      load: () => import('./learning.ts'),
+    },
   };
 
 const [name, ...args] = process.argv.slice(2);

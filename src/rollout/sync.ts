@@ -68,9 +68,9 @@ export class SyncPipeline implements Pipeline {
     const sampled: EpisodeGroup[] = [];
     const accepted = [...this.#waiting];
     let [dropped, rejected] = [0, 0];
-    for (let round = 1; round > 0; ) {
-      round = nextRound(selection, { groups: size, accepted: accepted.length, sampled: sampled.length });
-      const groups = round > 0 ? await runGroups(this.#specs(round), context) : [];
+    const round = () => nextRound(selection, { groups: size, accepted: accepted.length, sampled: sampled.length });
+    for (let count = round(); count > 0; count = round()) {
+      const groups = await runGroups(this.#specs(count), context);
       sampled.push(...groups);
       checkFailureRate(episodesOf(sampled), maxFailureRate);
       const usable = withoutFailures(groups, minimumGroup);
