@@ -7,7 +7,7 @@ import type { Evaluation } from '../training/evaluate.ts';
 import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { loadTasks } from './datasets.ts';
-import { locateModel } from './model.ts';
+import { adapterOf, locateModel } from './model.ts';
 import { printEpisode } from './print-episode.ts';
 import { openRunDirectory, runDirectory } from './run-directory.ts';
 import { evaluationTable, overall, reported, resultLine } from './summary.ts';
@@ -26,7 +26,8 @@ async function openPolicy(context: CommandContext<EvalOptions>): Promise<PolicyE
   const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
   const { values } = context;
   const model = await locateModel(values['model.model_name_or_path'], values['model.model_revision'], context);
-  return onnxPolicy({ ...engineFromOptions(values), model, training: false });
+  const lora = adapterOf(values['ds.lora.adapter'], context.cwd);
+  return onnxPolicy({ ...engineFromOptions(values), model, lora, training: false });
 }
 
 /** The command; `open` makes the engine. */

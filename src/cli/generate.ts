@@ -5,17 +5,18 @@ import { compose, pick } from '../config/compose.ts';
 import { ConfigError } from '../config/error.ts';
 import { options, type Values } from '../config/option.ts';
 import { DEFAULT_SAMPLING, type Generation, type Sampler } from '../engines/contracts.ts';
-import { engineOptions, modelOptions } from '../engines/onnx/options.ts';
+import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
 import type { Message } from '../episode/task.ts';
 import { dataOptions, rolloutOptions } from '../rollout/options.ts';
 import type { Renderer } from '../text/renderer.ts';
 import { trainOptions } from '../training/options.ts';
 import { type CommandContext, defineCommand } from './command.ts';
-import { locateModel } from './model.ts';
+import { adapterOf, locateModel } from './model.ts';
 import { TextStream } from './stream-text.ts';
 
 const generateOptions = compose(
   pick(modelOptions, 'model.model_name_or_path', 'model.model_revision'),
+  pick(loraOptions, 'ds.lora.adapter'),
   options({
     prompt: {
       schema: z.string().optional(),
@@ -38,7 +39,8 @@ export const command = defineCommand({
     const { onnxPolicy } = await import('../engines/onnx/index.ts');
     const { 'model.model_name_or_path': name, 'model.model_revision': revision } = context.values;
     const model = await locateModel(name, revision, context);
-    const policy = await onnxPolicy({ model, threads: context.values['engine.threads'], training: false });
+    const lora = adapterOf(context.values['ds.lora.adapter'], context.cwd);
+    const policy = await onnxPolicy({ model, lora, threads: context.values['engine.threads'], training: false });
     try {
       const { tokens, finishReason } = await generate(policy, prompt, context);
       context.stderr.write(`${tokens.length} tokens, ended by ${finishReason}\n`);

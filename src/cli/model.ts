@@ -1,5 +1,11 @@
+import { resolve } from 'node:path';
+import { ConfigError } from '../config/error.ts';
+import type { Values } from '../config/option.ts';
+import { type LoraOptions, loraFromOptions, type loraOptions } from '../engines/onnx/options.ts';
+import { messageOf } from '../episode/failure.ts';
 import type { HubProgress } from '../nn/checkpoint/hub.ts';
 import type { ConsoleStream } from '../tracking/console.ts';
+import type { trainOptions } from '../training/options.ts';
 import type { CommandContext } from './command.ts';
 
 type Surroundings = Pick<CommandContext<Record<never, never>>, 'cwd' | 'stderr' | 'interrupt'>;
@@ -18,6 +24,27 @@ export async function locateModel(
     line.end();
   }
 }
+
+/** The adapter that an option names by its path. */
+export function adapterOf(path: string | undefined, cwd: string): LoraOptions | undefined {
+  return path === undefined ? undefined : { adapter: resolve(cwd, path) };
+}
+
+/**
+ * What the flags say about LoRA.
+ * @throws ConfigError for flags that do not go together
+ */
+export function loraOf(values: Values<typeof loraOptions & SeedOption>, cwd: string): LoraOptions | undefined {
+  let lora: LoraOptions | undefined;
+  try {
+    lora = loraFromOptions(values, values['train.seed']);
+  } catch (error) {
+    throw new ConfigError([messageOf(error)], { cause: error });
+  }
+  return lora && 'adapter' in lora ? adapterOf(lora.adapter, cwd) : lora;
+}
+
+type SeedOption = Pick<typeof trainOptions, 'train.seed'>;
 
 const CLEAR_LINE = '\r\u001b[2K';
 const INTERVAL_MS = 100;

@@ -63,6 +63,10 @@ describe('settingsOf', () => {
     [['--algo.advantage.lambd', '0.9'], /lambd is for the estimator 'gae'/],
     [['--rollout.n_samples_per_prompt', '1'], /needs rollout\.n_samples_per_prompt ≥ 2, got 1/],
     [['--ref.ema_beta', '0.9'], /set algo\.kl\.init_coef/],
+    [
+      ['--ref.ema_beta', '0.9', '--algo.kl.init_coef', '0.1', '--ds.lora.rank', '8'],
+      /ref\.ema_beta is 0\.9, and under LoRA there is no moving average/,
+    ],
     [['--rollout.oversampling', '2'], /no effect without algo\.dynamic_filtering_enable/],
     [
       ['--algo.dynamic_filtering_enable', '--rollout.oversampling', '4', '--rollout.max_oversampling', '2'],

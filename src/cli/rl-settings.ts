@@ -77,6 +77,11 @@ function selectionOf(values: RlValues): TrainOptions['selection'] {
 
 function referenceOf(values: RlValues): TrainOptions['reference'] {
   const { 'ref.update_steps': every, 'ref.ema_beta': beta } = values;
+  if (beta && (values['ds.lora.rank'] > 0 || values['ds.lora.adapter'] !== undefined)) {
+    throw new Error(
+      `ref.ema_beta is ${beta}, and under LoRA there is no moving average: the mean of two adapters is none of the same rank; leave it out to copy the policy`,
+    );
+  }
   return every === undefined && beta === undefined ? undefined : { every, beta };
 }
 

@@ -9,7 +9,7 @@ import type { TrainStep } from '../training/loop.ts';
 import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { loadTasks } from './datasets.ts';
-import { locateModel } from './model.ts';
+import { locateModel, loraOf } from './model.ts';
 import { finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
 import { type RlValues, settingsOf } from './rl-settings.ts';
 import { openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
@@ -29,13 +29,14 @@ Ctrl-C finishes the step, writes a checkpoint and exits with 130; --ckpt.load_en
 async function openPolicy(context: RlContext): Promise<PolicyEngine> {
   const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
   const { values } = context;
+  const lora = loraOf(values, context.cwd);
   const adam = {
     betas: values['actor.adam.betas'],
     eps: values['actor.adam.eps'],
     weightDecay: values['actor.adam.weight_decay'],
   };
   const model = await locateModel(values['actor.model_name_or_path'], values['actor.model_revision'], context);
-  return onnxPolicy({ ...engineFromOptions(values), model, adam, maxNorm: values['actor.max_norm'] });
+  return onnxPolicy({ ...engineFromOptions(values), model, lora, adam, maxNorm: values['actor.max_norm'] });
 }
 
 /** The value model, from the checkpoint of the policy when it has none of its own. */
@@ -51,7 +52,9 @@ async function openCritic(context: RlContext): Promise<Critic> {
   const model = await (own === undefined
     ? locateModel(values['actor.model_name_or_path'], revision ?? values['actor.model_revision'], context)
     : locateModel(own, revision, context));
-  return onnxCritic({ ...engineFromOptions(values), model, adam, maxNorm: values['critic.max_norm'] });
+  // The adapter of the policy is none for a value model.
+  const lora = loraOf({ ...values, 'ds.lora.adapter': undefined }, context.cwd);
+  return onnxCritic({ ...engineFromOptions(values), model, lora, adam, maxNorm: values['critic.max_norm'] });
 }
 
 /** The command; `open` makes the engine, and `openValues` the critic of an algorithm that needs one. */

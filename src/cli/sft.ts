@@ -10,7 +10,7 @@ import { exampleSequences, rowToExample } from '../training/conversations.ts';
 import { type Demonstration, type SftStep, sft, sftSteps } from '../training/sft.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { reportingRows } from './datasets.ts';
-import { locateModel } from './model.ts';
+import { locateModel, loraOf } from './model.ts';
 import { howToContinue } from './rl-report.ts';
 import { openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { resultLine } from './summary.ts';
@@ -28,8 +28,10 @@ weights is started from scratch, with weights drawn by train.seed.`,
 async function openPolicy(context: SftContext): Promise<PolicyEngine> {
   const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
   const { values } = context;
+  const lora = loraOf(values, context.cwd);
   return onnxPolicy({
     ...engineFromOptions(values),
+    lora,
     model: await locateModel(values['model.model_name_or_path'], values['model.model_revision'], context),
     initSeed: values['train.seed'],
     adam: { betas: values['adam.betas'], eps: values['adam.eps'], weightDecay: values['adam.weight_decay'] },

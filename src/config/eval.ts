@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { agentOptions } from '../agents/options.ts';
-import { engineOptions, modelOptions } from '../engines/onnx/options.ts';
+import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { trackingOptions } from '../tracking/options.ts';
 import { evalOptions, evalSamplingOptions, rlTrainOptions, trainOptions } from '../training/options.ts';
@@ -10,6 +10,7 @@ import { options } from './option.ts';
 /** Every option of `tokenloop eval`. */
 export const evaluationOptions = compose(
   pick(modelOptions, 'model.model_name_or_path', 'model.model_revision'),
+  pick(loraOptions, 'ds.lora.adapter'),
   options({ 'eval.dataset': { schema: z.string().min(1), help: evalOptions['eval.dataset'].help } }),
   pick(evalOptions, 'eval.max_samples'),
   evalSamplingOptions,

@@ -1,7 +1,7 @@
 import { agentOptions } from '../agents/options.ts';
 import { curationOptions } from '../algorithms/curation-options.ts';
 import { algorithmOptions } from '../algorithms/options.ts';
-import { actorOptions, criticModelOptions, engineOptions } from '../engines/onnx/options.ts';
+import { actorOptions, criticModelOptions, engineOptions, loraOptions } from '../engines/onnx/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { trackingOptions } from '../tracking/options.ts';
 import { actorScheduleOptions, criticOptions } from '../training/optimizer-options.ts';
@@ -28,6 +28,7 @@ export const rlOptions = compose(
   actorScheduleOptions,
   criticModelOptions,
   criticOptions,
+  loraOptions,
   trainOptions,
   rlTrainOptions,
   evalOptions,

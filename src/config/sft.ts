@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { engineOptions, modelOptions } from '../engines/onnx/options.ts';
+import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
 import { dataOptions } from '../rollout/options.ts';
 import { trackingOptions } from '../tracking/options.ts';
 import { scheduleOptions } from '../training/optimizer-options.ts';
@@ -33,6 +33,7 @@ export const sftOptions = compose(
   trainOptions,
   sftTrainOptions,
   scheduleOptions,
+  loraOptions,
   evalOptions,
   checkpointOptions,
   engineOptions,

@@ -19,7 +19,8 @@ export interface LearnerSuiteOptions {
   readonly without?: Readonly<Partial<Record<LearnerFeature, string>>>;
 }
 
-export type LearnerFeature = 'export';
+/** `average`: a reference that keeps a share of itself when it moves. */
+export type LearnerFeature = 'export' | 'average';
 
 /** Advantage-weighted likelihood with an entropy term: it reads everything that a loss may read. */
 const LOSS: Loss = {
@@ -171,12 +172,25 @@ export function learnerSuite(options: LearnerSuiteOptions): Check[] {
       await withDirectory(async directory => {
         await learner.save(directory);
         await update(learner);
-        await learner.updateReference({ beta: 0.5 });
+        await learner.updateReference({ beta: 0 });
         assert.notDeepEqual(await reference(), moved);
         await learner.load(directory);
         assert.deepEqual(await reference(), moved);
       });
     }),
+
+    check(
+      'moves the reference a part of the way',
+      async learner => {
+        const reference = async () => (await learner.forward(batch, { weights: 'reference' })).logprobs;
+        const first = await reference();
+        await update(learner);
+        await learner.updateReference({ beta: 0.5 });
+        assert.notDeepEqual(await reference(), first);
+        assert.notDeepEqual(await reference(), await forward(learner));
+      },
+      ['average'],
+    ),
 
     check('refuses an update without a gradient', async learner => {
       await assert.rejects(learner.optimizerStep({ lr: 0.01 }), /needs a gradient/);

@@ -1,9 +1,11 @@
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { writeAdapter } from '../../nn/checkpoint/adapter.ts';
-import { writeCheckpoint } from '../../nn/checkpoint/directory.ts';
+import { join, resolve } from 'node:path';
+import { adapterSettings, readAdapter, writeAdapter } from '../../nn/checkpoint/adapter.ts';
+import { readConfig, writeCheckpoint } from '../../nn/checkpoint/directory.ts';
+import { checkMemory } from '../../nn/checkpoint/memory.ts';
 import { mergedTensors } from '../../nn/models/lora.ts';
 import type { Model } from './model.ts';
+import { openModel } from './open-model.ts';
 
 /** Where an adapter lies inside the directory of the merged model. */
 const ADAPTER_DIRECTORY = 'adapter';
@@ -29,4 +31,24 @@ export async function exportModel(directory: string, model: Model): Promise<void
       await writeAdapter(target, { adapter, weights, base, digest });
     },
   });
+}
+
+/** Writes the model with an adapter merged into it as a checkpoint, whole or not at all. Paths are of directories. */
+export async function mergeAdapter(parts: {
+  readonly model: string;
+  readonly adapter: string;
+  readonly output: string;
+  /** Default F32. */
+  readonly dtype?: 'F32' | 'BF16';
+}): Promise<void> {
+  const { model: directory, dtype = 'F32' } = parts;
+  if (resolve(parts.output) === resolve(directory)) {
+    throw new Error(`${parts.output}: the merged model would replace its base; choose another directory`);
+  }
+  const { lora, hasHead } = adapterSettings(parts.adapter);
+  checkMemory(readConfig(directory).config, { training: false, maxTokens: 0, lora }, directory);
+  const { rawConfig, layout, weights: base } = openModel(directory, { head: hasHead ? 'score' : undefined });
+  const { adapter, weights } = readAdapter(parts.adapter, { directory, layout, weights: base });
+  const merged = mergedTensors(adapter, weights, base);
+  await writeCheckpoint(parts.output, { rawConfig, layout, weights: merged, carry: directory, dtype });
 }

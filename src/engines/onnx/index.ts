@@ -1,4 +1,6 @@
 import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { adapterSettings } from '../../nn/checkpoint/adapter.ts';
 import { readConfig } from '../../nn/checkpoint/directory.ts';
 import { checkMemory } from '../../nn/checkpoint/memory.ts';
 import { modelDirectory, type SourceOptions } from '../../nn/checkpoint/source.ts';
@@ -6,10 +8,12 @@ import { loadRenderer } from '../../text/chat-renderer.ts';
 import { checkVocabulary } from '../../text/tokenizer.ts';
 import type { Critic, PolicyEngine } from '../contracts.ts';
 import { OnnxEngine } from './engine.ts';
-import type { EngineValues } from './options.ts';
+import type { LoraStart } from './model.ts';
+import type { EngineValues, LoraOptions } from './options.ts';
 import type { HostOptions } from './protocol.ts';
 
 export { OnnxEngine } from './engine.ts';
+export { type LoraOptions, loraFromOptions } from './options.ts';
 
 export interface OnnxPolicyOptions {
   /** Directory of a Hugging Face checkpoint, or its name on the hub (`organisation/name`). */
@@ -20,6 +24,8 @@ export interface OnnxPolicyOptions {
   readonly training?: boolean | undefined;
   /** Draws fresh weights where the directory has a configuration but no weights. */
   readonly initSeed?: number | undefined;
+  /** Trains a LoRA adapter in place of all weights, or starts from one. */
+  readonly lora?: LoraOptions | undefined;
   /** All cores when not given. */
   readonly threads?: number | undefined;
   /** Sequences decoded together at most; 256 when not given. */
@@ -67,10 +73,13 @@ const MEBIBYTE = 2 ** 20;
 /** Throws when the model cannot fit into memory. */
 function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions {
   const { initSeed, threads = availableParallelism(), training = true, maxTokens = 4096, adam = {} } = options;
-  checkMemory(readConfig(directory).config, { training, maxTokens }, directory);
+  const lora = options.lora && startOf(options.lora);
+  const size = lora && ('directory' in lora ? adapterSettings(lora.directory).lora : lora);
+  checkMemory(readConfig(directory).config, { training, maxTokens, lora: size }, directory);
   return {
     model: directory,
     ...(initSeed === undefined ? {} : { initSeed }),
+    ...(lora === undefined ? {} : { lora }),
     sampler: {
       threads,
       maxRows: options.maxRows ?? 256,
@@ -85,6 +94,16 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
       weightDecay: adam.weightDecay ?? 0,
       maxNorm: options.maxNorm ?? 1,
     },
+  };
+}
+
+function startOf(lora: LoraOptions): LoraStart {
+  if ('adapter' in lora) return { directory: resolve(lora.adapter) };
+  return {
+    rank: lora.rank,
+    alpha: lora.alpha ?? 16,
+    targetModules: lora.targetModules ?? 'all-linear',
+    seed: lora.seed ?? 0,
   };
 }
 

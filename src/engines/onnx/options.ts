@@ -1,6 +1,19 @@
 import { z } from 'zod';
 import { options, type Values } from '../../config/option.ts';
 
+/** A LoRA adapter over frozen weights: a new one, or the directory of one in the layout of PEFT. */
+export type LoraOptions =
+  | {
+      readonly rank: number;
+      /** The adapter is scaled by alpha / rank; 16 when not given. */
+      readonly alpha?: number | undefined;
+      /** Last names of modules (`q_proj`); every linear layer of the blocks when not given. */
+      readonly targetModules?: 'all-linear' | readonly string[] | undefined;
+      /** Draws the adapter; 32-bit, 0 when not given. */
+      readonly seed?: number | undefined;
+    }
+  | { readonly adapter: string };
+
 /** Options of the embedded engine itself. */
 export const engineOptions = options({
   'engine.threads': {
@@ -44,6 +57,53 @@ const revision = {
   schema: z.string().min(1).optional(),
   help: 'Branch, tag or commit of a model that is fetched from the hub; without it its main branch',
 } as const;
+
+/** LoRA: an adapter is trained, and the weights of the checkpoint are frozen. */
+export const loraOptions = options({
+  'ds.lora.rank': {
+    schema: z.int().min(0).default(0),
+    help: 'Rank of the LoRA adapter that is trained over frozen weights; 0 trains all weights',
+    aliases: ['lora_rank'],
+  },
+  'ds.lora.alpha': {
+    schema: z.number().positive().optional(),
+    help: 'The adapter is scaled by alpha / rank; without it 16',
+    aliases: ['lora_alpha'],
+  },
+  'ds.lora.target_modules': {
+    schema: z.union([z.literal('all-linear'), z.array(z.string().min(1)).min(1)]).optional(),
+    help: 'Modules that are adapted, of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj (Phi-3: qkv_proj, o_proj, gate_up_proj, down_proj); without it all-linear, all of them',
+    aliases: ['target_modules', 'lora_target_modules'],
+  },
+  'ds.lora.dropout': {
+    schema: z
+      .number()
+      .refine(value => value === 0, '0: dropout in adapters is not implemented; leave it out')
+      .optional(),
+    help: 'Only 0, for there is no dropout',
+    aliases: ['lora_dropout'],
+  },
+  'ds.lora.adapter': {
+    schema: z.string().min(1).optional(),
+    help: 'Directory of a LoRA adapter in the layout of PEFT, on top of the checkpoint: training goes on from it, with its rank, alpha and modules',
+  },
+});
+
+/** What the options say about LoRA; `seed` draws a new adapter. Throws for options that do not go together. */
+export function loraFromOptions(values: Values<typeof loraOptions>, seed: number): LoraOptions | undefined {
+  const { 'ds.lora.rank': rank, 'ds.lora.alpha': alpha, 'ds.lora.adapter': adapter } = values;
+  const targetModules = values['ds.lora.target_modules'];
+  const described = alpha !== undefined || targetModules !== undefined;
+  if (adapter !== undefined) {
+    if (rank === 0 && !described) return { adapter };
+    throw new Error(
+      'ds.lora.adapter has its own rank, alpha and modules; leave out ds.lora.rank, ds.lora.alpha and ds.lora.target_modules',
+    );
+  }
+  if (rank > 0) return { rank, alpha, targetModules, seed: seed >>> 0 };
+  if (!described) return undefined;
+  throw new Error('ds.lora.alpha and ds.lora.target_modules describe an adapter, and there is none: set ds.lora.rank');
+}
 
 /** The policy of `rl` and its optimizer. */
 export const actorOptions = options({

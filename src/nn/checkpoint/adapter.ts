@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { latestDirectory } from '../../storage/atomic.ts';
-import { type Adapter, adaptedModule, adapterOf } from '../models/lora.ts';
+import { type Adapter, adaptedModule, adapterOf, type LoraConfig } from '../models/lora.ts';
 import { type Parameter, parameterCount, tensorPlaces } from '../models/parameters.ts';
 import { isHubName } from './hub.ts';
 import { SafetensorsFile, writeSafetensors } from './safetensors.ts';
@@ -110,14 +110,17 @@ export function readAdapter(path: string, base: AdapterBase): OpenedAdapter {
   }
 }
 
-/** What an adapter says of itself; `hasHead`: it brings a value head, and its base is to be opened with one. */
-export function adapterSettings(path: string): {
-  readonly rank: number;
-  readonly alpha: number;
+/** What an adapter says of itself. */
+export interface AdapterSettings {
+  /** Its size at most: which modules it has is seen only beside a base. */
+  readonly lora: LoraConfig;
+  /** It brings a value head: its base is to be opened with one. */
   readonly hasHead: boolean;
-} {
-  const { r, lora_alpha: alpha, task_type: task } = readConfig(latestDirectory(path));
-  return { rank: r, alpha, hasHead: task === 'SEQ_CLS' };
+}
+
+export function adapterSettings(path: string): AdapterSettings {
+  const { r: rank, lora_alpha: alpha, task_type: task } = readConfig(latestDirectory(path));
+  return { lora: { rank, alpha, targetModules: 'all-linear' }, hasHead: task === 'SEQ_CLS' };
 }
 
 function adapterFor(config: AdapterConfig, modules: readonly string[], base: AdapterBase, path: string): Adapter {

@@ -50,8 +50,9 @@ export function adapterOf(base: readonly Parameter[], { rank, alpha, targetModul
     throw new RangeError(`the alpha of a LoRA adapter is ${alpha}; give a number above 0`);
   const linears = base.filter(({ name, shape }) => name.startsWith('layers.') && shape.length === 2);
   const known = [...new Set(linears.flatMap(({ parts }) => parts.map(({ tensor }) => lastName(tensor))))];
-  const targets = targetModules === 'all-linear' ? known : [...new Set(targetModules)];
-  const unknown = targets.find(name => !known.includes(name));
+  const named = targetModules === 'all-linear' ? known : targetModules;
+  const targets = known.filter(name => named.includes(name));
+  const unknown = named.find(name => !known.includes(name));
   if (unknown !== undefined || targets.length === 0) {
     throw new Error(
       `${unknown === undefined ? 'no target module is given' : `the target module ${unknown} is not in the model`}; its linear layers are ${known.join(', ')}, and all-linear stands for all of them`,
