@@ -1,7 +1,8 @@
-"""Loads a checkpoint directory that tokenloop wrote in Transformers and compares logits.
+"""Loads a checkpoint directory that tokenloop wrote in Transformers, or an adapter in PEFT, and compares logits.
 
-Usage:  python tools/golden/check_export.py <checkpoint directory> [<logits.safetensors>]
-tools/golden/export.ts writes both for every family. Made for torch 2.15.0, transformers 5.23.0, safetensors 0.8.0.
+Usage:  python tools/golden/check_export.py <checkpoint or adapter directory> [<logits.safetensors>]
+tools/golden/export.ts writes both for every family. Made for torch 2.15.0, transformers 5.23.0, peft 0.21.2,
+safetensors 0.8.0. An adapter names its base.
 
 The second file holds, for i = 0, 1, ...: tokens.{i} [T] (token ids as float32) and logits.{i} [T, V] (float32, what
 tokenloop computed for them; of a model with a value head values [T, 1], of which Transformers gives the last).
@@ -10,8 +11,11 @@ Transformers expects. Without it only the loading is checked.
 """
 
 import sys
+from pathlib import Path
 
 import torch
+from peft import PeftConfig, PeftModel
+from peft.utils import get_peft_model_state_dict
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
@@ -19,6 +23,11 @@ TOLERANCE = 1e-4
 
 
 def main(directory, logits_file=None):
+    adapter = Path(directory) / "adapter_config.json"
+    if adapter.exists():
+        adapter, directory = directory, PeftConfig.from_pretrained(directory).base_model_name_or_path
+    else:
+        adapter = None
     scores = AutoConfig.from_pretrained(directory).architectures[0].endswith("ForSequenceClassification")
     kind = AutoModelForSequenceClassification if scores else AutoModelForCausalLM
     model, info = kind.from_pretrained(
@@ -28,7 +37,14 @@ def main(directory, logits_file=None):
     if problems:
         print("weights do not match:", problems)
         return 1
-    print("loaded", directory, sum(p.numel() for p in model.parameters()), "weights")
+    if adapter:
+        model = PeftModel.from_pretrained(model, adapter).eval()
+        stored = load_file(Path(adapter) / "adapter_model.safetensors")
+        expected = get_peft_model_state_dict(model)
+        if stored.keys() != expected.keys() or any(not torch.equal(stored[k], v) for k, v in expected.items()):
+            print("the adapter does not hold what PEFT expects:", sorted(stored.keys() ^ expected.keys()))
+            return 1
+    print("loaded", adapter or directory, sum(p.numel() for p in model.parameters()), "weights")
     if logits_file is None:
         return 0
     arrays = load_file(logits_file)
@@ -40,7 +56,7 @@ def main(directory, logits_file=None):
     with torch.no_grad():
         for i in range(count):
             ours = arrays[f"logits.{i}"]
-            theirs = model(arrays[f"tokens.{i}"].long()[None]).logits[0]
+            theirs = model(input_ids=arrays[f"tokens.{i}"].long()[None]).logits[0]
             worst = max(worst, ((ours[-1] if scores else ours) - theirs).abs().max().item())
     print(f"{count} sequences, largest difference of a logit {worst:.2e}")
     return 0 if worst <= TOLERANCE else 1
