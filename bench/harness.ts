@@ -10,6 +10,12 @@ import { fileURLToPath } from 'node:url';
  * than either time.
  */
 
+/**
+ * BENCH_THREADS, or all cores. On a busy machine one thread is the fairer comparison: threads that wait for one
+ * another suffer most from what else runs.
+ */
+export const THREADS = Number(process.env.BENCH_THREADS ?? availableParallelism());
+
 export interface Case {
   readonly name: string;
   /** One repetition. A returned number is its seconds, where only a part of the repetition is meant. */

@@ -1,9 +1,8 @@
-import { availableParallelism } from 'node:os';
 import { Session } from '../src/engines/onnx/session.ts';
 import { input } from '../src/nn/graph.ts';
 import { emit } from '../src/nn/onnx.ts';
 import { gemm, matmul, reduceMax } from '../src/nn/ops.ts';
-import type { Case } from './harness.ts';
+import { type Case, THREADS } from './harness.ts';
 
 /**
  * What the runtime reaches at its best on this machine: a large square product (arithmetic), a product of one row
@@ -26,15 +25,15 @@ export async function productLimit(threads: number): Promise<Limit> {
   return limit(`product, ${threads} threads`, emit({ c: matmul(a, b) }), threads, values, outputs);
 }
 
-export async function gemvLimit(weights: Float32Array, threads = availableParallelism()): Promise<Limit> {
+export async function gemvLimit(weights: Float32Array): Promise<Limit> {
   const c = gemm(input('a', [1, SIDE]), input('b', [WIDE, SIDE]), { transA: false, transB: true });
   const values = { a: new Float32Array(SIDE).fill(0.5), b: weights };
-  return limit('one row', emit({ c }), threads, values, { c: new Float32Array(WIDE) });
+  return limit('one row', emit({ c }), THREADS, values, { c: new Float32Array(WIDE) });
 }
 
-export async function readLimit(weights: Float32Array, threads = availableParallelism()): Promise<Limit> {
+export async function readLimit(weights: Float32Array): Promise<Limit> {
   const c = reduceMax(input('b', [WIDE, SIDE]), [1]);
-  return limit('read', emit({ c }), threads, { b: weights }, { c: new Float32Array(WIDE) });
+  return limit('read', emit({ c }), THREADS, { b: weights }, { c: new Float32Array(WIDE) });
 }
 
 /** 256 MiB. */

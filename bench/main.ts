@@ -1,19 +1,27 @@
 /** `npm run bench -- <name> [argument ...]`; without a name it lists what there is. */
-const BENCHES: Readonly<Record<string, { help: string; load: () => Promise<{ run(args: string[]): Promise<void> }> }>> =
-  {
-    engine: {
-      help: 'training, optimizer and decoding beside the limits of this machine; arguments: names of models (0.4M …)',
-      load: () => import('./engine.ts'),
-    },
-    algorithms: {
-      help: 'estimators, corrections, filters and penalties on a million tokens; arguments: parts of their names',
-      load: () => import('./algorithms.ts'),
-    },
-    learning: {
-      help: 'every estimator with every policy loss on two small tasks; writes docs/learning.md',
-      load: () => import('./learning.ts'),
-    },
-  };
+interface Bench {
+  readonly help: string;
+  load(): Promise<{ run(args: string[]): Promise<void> }>;
+}
+
+const BENCHES: Readonly<Record<string, Bench>> = {
+  engine: {
+    help: 'training, optimizer and decoding beside the limits of this machine; arguments: names of models (0.4M …)',
+    load: () => import('./engine.ts'),
+  },
+  algorithms: {
+    help: 'estimators, corrections, filters and penalties on a million tokens; arguments: parts of their names',
+    load: () => import('./algorithms.ts'),
+  },
+  learning: {
+    help: 'every estimator with every policy loss on two small tasks; writes docs/learning.md',
+    load: () => import('./learning.ts'),
+  },
+  peers: {
+    help: 'training and generation beside PyTorch and Transformers; PEERS_PYTHON names a Python that has them',
+    load: () => import('./peers.ts'),
+  },
+};
 
 const [name, ...args] = process.argv.slice(2);
 const bench = name === undefined ? undefined : BENCHES[name];
