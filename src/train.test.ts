@@ -10,7 +10,7 @@ import type { PolicyEngine, Sampler } from './engines/contracts.ts';
 import type { Environment } from './envs/contracts.ts';
 import { mean } from './rollout/metrics.ts';
 import { scriptedLearner } from './testing/scripted-learner.ts';
-import type { Tracker } from './tracking/tracker.ts';
+import type { EpisodesRecord, Tracker } from './tracking/tracker.ts';
 import { type TrainOptions, train } from './train.ts';
 import type { TrainStep } from './training/loop.ts';
 
@@ -283,9 +283,18 @@ describe('the end of a run', () => {
       },
       step: () => ({ reward: 0, done: true }),
     }));
-    await expect(collect(train(options(engine, { agent })))).rejects.toThrow(
+    const kept: EpisodesRecord[] = [];
+    const keeper: Tracker = {
+      name: 'keeper',
+      log: () => undefined,
+      episodes: r => void kept.push(r),
+      close: () => undefined,
+    };
+    await expect(collect(train(options(engine, { agent, trackers: [keeper] })))).rejects.toThrow(
       /16 of 16 episodes failed.*rollout\.max_failure_rate 0\.5.*\n.*16 x environment: .*no power/,
     );
+    expect(kept.map(({ step, phase, episodes }) => [step, phase, episodes.length])).toEqual([[1, 'train', 16]]);
+    expect(kept[0]!.episodes.every(({ outcome }) => outcome.kind === 'failed')).toBe(true);
     const said: string[] = [];
     const log = () => Promise.reject(new Error('disk full'));
     const trackers = [{ name: 'broken', log, close: () => undefined }];

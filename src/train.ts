@@ -10,6 +10,7 @@ import { messageOf } from './episode/failure.ts';
 import type { Task } from './episode/task.ts';
 import { perSample, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
 import { immediate, lockstep } from './rollout/admission.ts';
+import { FailureRateError } from './rollout/failures.ts';
 import type { RolloutContext } from './rollout/groups.ts';
 import { TaskOrder } from './rollout/order.ts';
 import type { GroupSelection } from './rollout/selection.ts';
@@ -144,34 +145,43 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
     const start = (await checkpointer?.restore()) ?? { step: 0, updates: 0 };
     if (start.step > 0) await pipeline.publish(learner);
     let progress = start;
-    yield* loop({
-      pipeline,
-      learner,
-      algorithm,
-      kl,
-      critic,
-      curation,
-      turnRows,
-      follow: step => followPolicy(learner, reference, step),
-      update: {
-        batchSize: optimizer.batchSize,
-        epochs: optimizer.epochs ?? 1,
-        temperature: context.params.temperature,
-        learningRate: learningRates(optimizer, updates),
-      },
-      seed,
-      start,
-      steps,
-      evaluate: async step =>
-        evaluation && isDue(evaluation, step, steps) ? evaluate(heldOut!, evaluation, context) : undefined,
-      record: async (step, now) => {
-        progress = now;
-        await track(trackers, step);
-        await checkpointer?.saveIfDue(progress);
-      },
-      rescue: async () => (await checkpointer?.rescue()) ?? 'There is no checkpoint directory to keep the weights in',
-      stop,
-    });
+    try {
+      yield* loop({
+        pipeline,
+        learner,
+        algorithm,
+        kl,
+        critic,
+        curation,
+        turnRows,
+        follow: step => followPolicy(learner, reference, step),
+        update: {
+          batchSize: optimizer.batchSize,
+          epochs: optimizer.epochs ?? 1,
+          temperature: context.params.temperature,
+          learningRate: learningRates(optimizer, updates),
+        },
+        seed,
+        start,
+        steps,
+        evaluate: async step =>
+          evaluation && isDue(evaluation, step, steps) ? evaluate(heldOut!, evaluation, context) : undefined,
+        record: async (step, now) => {
+          progress = now;
+          await track(trackers, step);
+          await checkpointer?.saveIfDue(progress);
+        },
+        rescue: async () => (await checkpointer?.rescue()) ?? 'There is no checkpoint directory to keep the weights in',
+        stop,
+      });
+    } catch (error) {
+      // Episodes that stop a run are the ones its user needs to see.
+      if (error instanceof FailureRateError) {
+        const { phase, episodes } = error;
+        await trackers.episodes({ step: progress.step + (phase === 'train' ? 1 : 0), phase, episodes });
+      }
+      throw error;
+    }
     if (stop.aborted && progress.step > 0) await checkpointer?.save(progress);
     if (!stop.aborted) {
       if (output !== undefined) await learner.export(output);

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { ConfigError } from '../config/error.ts';
 import type { Options, Values } from '../config/option.ts';
@@ -73,5 +74,8 @@ export async function openRunDirectory<T extends Options>(
     ]);
   }
   const { 'run.dir': _, 'ckpt.load_enable': __, ...lasting } = options as Options;
-  await writeFileAtomic(config, toYaml(values as Values<Options>, lasting));
+  // The number of threads decides the last bits of sampled log-probs: a repetition takes as many.
+  const threads = (values as Readonly<Record<string, unknown>>)['engine.threads'] ?? availableParallelism();
+  const pinned = 'engine.threads' in options ? { ...values, 'engine.threads': threads } : values;
+  await writeFileAtomic(config, toYaml(pinned as Values<Options>, lasting));
 }

@@ -4,9 +4,17 @@ import type { EpisodeGroup } from './groups.ts';
 
 type Failed = Extract<Outcome, { kind: 'failed' }>;
 
-/** So many episodes failed that the run must not go on. */
+/** So many episodes failed that the run must not go on. It carries them, so that they can be looked at. */
 export class FailureRateError extends Error {
   override readonly name = 'FailureRateError';
+  readonly phase: 'train' | 'eval';
+  readonly episodes: readonly Episode[];
+
+  constructor(message: string, of: Pick<FailureRateError, 'phase' | 'episodes'>, options?: ErrorOptions) {
+    super(message, options);
+    this.phase = of.phase;
+    this.episodes = of.episodes;
+  }
 }
 
 /** Outcomes of the episodes that failed, in order. */
@@ -15,7 +23,11 @@ export function failuresOf(episodes: readonly Episode[]): Failed[] {
 }
 
 /** Throws when more than `maxRate` of the episodes failed, with the first messages of each class. */
-export function checkFailureRate(episodes: readonly Episode[], maxRate: number): void {
+export function checkFailureRate(
+  episodes: readonly Episode[],
+  maxRate: number,
+  phase: FailureRateError['phase'] = 'train',
+): void {
   const failures = failuresOf(episodes);
   if (failures.length === 0 || failures.length <= maxRate * episodes.length) return;
   const account = FAILURE_CLASSES.flatMap(name => {
@@ -24,6 +36,7 @@ export function checkFailureRate(episodes: readonly Episode[], maxRate: number):
   });
   throw new FailureRateError(
     `${failures.length} of ${episodes.length} episodes failed, more than rollout.max_failure_rate ${maxRate} allows:${account.join('')}`,
+    { phase, episodes },
   );
 }
 

@@ -49,7 +49,7 @@ export async function evaluate(
   const groups = await runGroups(specs, context);
   const seconds = (performance.now() - began) / 1000;
   const episodes = groups.flatMap(group => group.episodes);
-  checkFailureRate(episodes, maxFailureRate);
+  checkFailureRate(episodes, maxFailureRate, 'eval');
 
   const bySource = new Map<string, EpisodeGroup[]>();
   for (const group of groups) {

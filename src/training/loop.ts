@@ -94,7 +94,7 @@ async function* naming(batches: AsyncIterable<RolloutBatch>, where: () => string
     yield* batches;
   } catch (error) {
     if (!(error instanceof FailureRateError)) throw error;
-    throw new FailureRateError(`${where()}: ${error.message}`, { cause: error });
+    throw new FailureRateError(`${where()}: ${error.message}`, error, { cause: error });
   }
 }
 
