@@ -53,12 +53,22 @@ export class Attempts {
     this.#rows = rows;
   }
 
+  /** Per attempt [length] zeros, in one block of memory: ten thousand small ones cost more than what is done with them. */
+  zeros(): Float64Array[] {
+    const block = new Float64Array(this.attempts.reduce((sum, { length }) => sum + length, 0));
+    let start = 0;
+    return this.attempts.map(({ length }) => {
+      start += length;
+      return block.subarray(start - length, start);
+    });
+  }
+
   /** Values per row [P] → values per attempt [length]. Rows that share a token must agree on it. */
   gather(what: string, perRow: readonly (Float32Array | Uint8Array)[]): Float64Array[] {
     if (perRow.length !== this.#rows.length) {
       throw new Error(`${what}: ${perRow.length} arrays for ${this.#rows.length} trajectories`);
     }
-    const streams = this.attempts.map(attempt => new Float64Array(attempt.length));
+    const streams = this.zeros();
     for (const [index, { attempt, turns, starts, length }] of this.#rows.entries()) {
       const values = perRow[index]!;
       if (values.length !== length) {

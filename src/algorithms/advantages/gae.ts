@@ -25,9 +25,13 @@ export function gae(options: GaeOptions = {}): Estimator {
   // Discounts inside a turn; at its last token they are γ and γ·λ whatever time counts.
   const [gammaInside, lambdaInside] = time === 'turn' ? [1, 1] : [gamma, lambda];
 
-  const recursion = (attempt: Attempt, values: Float64Array, penalties?: Float64Array) => {
-    const advantages = new Float64Array(attempt.length);
-    const returns = new Float64Array(attempt.length);
+  /** Fills advantages and returns, [length] each. */
+  const recursion = (
+    attempt: Attempt,
+    { advantages, returns }: { readonly advantages: Float64Array; readonly returns: Float64Array },
+    values: Float64Array,
+    penalties?: Float64Array,
+  ): void => {
     let nextValue = 0;
     let nextAdvantage = 0;
     // Reward of turns without tokens, which stands on the token before them.
@@ -47,7 +51,6 @@ export function gae(options: GaeOptions = {}): Estimator {
         pending = 0;
       }
     }
-    return { advantages, returns };
   };
 
   return {
@@ -61,9 +64,12 @@ export function gae(options: GaeOptions = {}): Estimator {
       const view = attemptsOf(input.trajectories, leaves);
       const values = view.gather('values', input.values);
       const penalties = input.penalties && view.gather('penalties', input.penalties);
-      const credited = view.attempts.map((attempt, i) => recursion(attempt, values[i]!, penalties?.[i]));
-      const returns = view.scatter(credited.map(({ returns }) => returns));
-      const streams = credited.map(({ advantages }) => advantages);
+      const streams = view.zeros();
+      const targets = view.zeros();
+      for (const [i, attempt] of view.attempts.entries()) {
+        recursion(attempt, { advantages: streams[i]!, returns: targets[i]! }, values[i]!, penalties?.[i]);
+      }
+      const returns = view.scatter(targets);
       whiten(view, streams, whitening, input.keep);
       return {
         advantages: view.scatter(streams),

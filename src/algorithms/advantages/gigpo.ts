@@ -74,9 +74,9 @@ export function gigpo(options: GigpoOptions = {}): Estimator {
     estimate(input: AdvantageInput): AdvantageOutput {
       const view = attemptsOf(input.trajectories, leaves);
       const penalties = input.penalties && view.gather('penalties', input.penalties);
-      const streams = view.attempts.map((attempt, i) =>
-        penalties ? tokenReturns(attempt, gamma, time, penalties[i], false) : new Float64Array(attempt.length),
-      );
+      const streams = penalties
+        ? view.attempts.map((attempt, i) => tokenReturns(attempt, gamma, time, penalties[i], false))
+        : view.zeros();
       const groups = groupsOf(view.attempts);
       const sizes: number[] = [];
       for (const members of groups) {

@@ -102,9 +102,9 @@ function groupEstimator(rule: GroupRule, options: CreditOptions): Estimator {
       const view = attemptsOf(input.trajectories, leaves);
       const groups = groupsOf(view.attempts);
       const penalties = input.penalties && view.gather('penalties', input.penalties);
-      const streams = view.attempts.map((attempt, i) =>
-        penalties ? tokenReturns(attempt, gamma, time, penalties[i], false) : new Float64Array(attempt.length),
-      );
+      const streams = penalties
+        ? view.attempts.map((attempt, i) => tokenReturns(attempt, gamma, time, penalties[i], false))
+        : view.zeros();
       for (const members of groups) {
         const attempts = members.map(i => view.attempts[i]!);
         for (const [j, advantages] of compareTurns(attempts, gamma, rule).entries()) {

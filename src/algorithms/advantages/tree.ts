@@ -38,9 +38,9 @@ export function tree(options: CreditOptions = {}): Estimator {
     estimate(input: AdvantageInput): AdvantageOutput {
       const view = attemptsOf(input.trajectories, 'alternatives');
       const penalties = input.penalties && view.gather('penalties', input.penalties);
-      const streams = view.attempts.map((attempt, i) =>
-        penalties ? tokenReturns(attempt, gamma, time, penalties[i], false) : new Float64Array(attempt.length),
-      );
+      const streams = penalties
+        ? view.attempts.map((attempt, i) => tokenReturns(attempt, gamma, time, penalties[i], false))
+        : view.zeros();
       const groups = groupsOf(view.attempts);
       for (const members of groups) {
         const paths = growTree(
