@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { options, type Values } from '../config/option.ts';
+import { options, type Values } from '../options/option.ts';
 import { type Curation, FILTER_EFFECTS } from './curation.ts';
 import {
   anyTurn,

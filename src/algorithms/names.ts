@@ -1,4 +1,4 @@
-import { editDistance } from '../config/nearest.ts';
+import { editDistance } from '../options/nearest.ts';
 
 /** An error that names what was asked for and what there is, the nearest first. */
 export function unknownName(kind: string, name: string, known: readonly string[]): Error {

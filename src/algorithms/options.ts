@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { options, type Values } from '../config/option.ts';
+import { options, type Values } from '../options/option.ts';
 import { ESTIMATOR_NAMES, type EstimatorName, estimator } from './advantages/index.ts';
 import { AGGREGATION_MODES, type Aggregation } from './aggregate.ts';
 import { type Algorithm, createAlgorithm, RATIO_AGAINST } from './algorithm.ts';

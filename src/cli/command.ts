@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { Options, Values } from '../config/option.ts';
+import type { Options, Values } from '../options/option.ts';
 import type { ConsoleStream } from '../tracking/console.ts';
 import type { Interrupt } from './signals.ts';
 

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { ConfigError } from '../config/error.ts';
-import type { Values } from '../config/option.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Task } from '../episode/task.ts';
+import type { Values } from '../options/option.ts';
 import type { dataOptions } from '../rollout/options.ts';
 import { type MalformedRow, readJsonl, rowToTask } from '../rollout/tasks.ts';
 import type { ConsoleStream } from '../tracking/console.ts';

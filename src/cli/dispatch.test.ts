@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { ConfigError } from '../config/error.ts';
-import { options } from '../config/option.ts';
+import { options } from '../options/option.ts';
 import { type Command, type CommandContext, defineCommand } from './command.ts';
 import { COMMANDS, type Commands, dispatch, version } from './dispatch.ts';
 

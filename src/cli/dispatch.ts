@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { helpText } from '../config/describe.ts';
 import { resolve } from '../config/load.ts';
-import { nearest } from '../config/nearest.ts';
-import type { Options } from '../config/option.ts';
+import { nearest } from '../options/nearest.ts';
+import type { Options } from '../options/option.ts';
 import type { Command, CommandContext } from './command.ts';
 import { reportError } from './report.ts';
 import { INTERRUPTED, onInterrupt, type SignalSource } from './signals.ts';

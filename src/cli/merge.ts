@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { options } from '../config/option.ts';
+import { options } from '../options/option.ts';
 import { defineCommand } from './command.ts';
 import { locateModel } from './model.ts';
 

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { ConfigError } from '../config/error.ts';
-import type { Values } from '../config/option.ts';
 import { type LoraOptions, loraFromOptions, type loraOptions } from '../engines/onnx/options.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { HubProgress } from '../nn/checkpoint/hub.ts';
+import type { Values } from '../options/option.ts';
 import type { ConsoleStream } from '../tracking/console.ts';
 import type { trainOptions } from '../training/options.ts';
 import type { CommandContext } from './command.ts';

@@ -1,9 +1,9 @@
 import { curationFromOptions, groupFilterFromOptions, needs } from '../algorithms/curation-options.ts';
 import { algorithmFromOptions } from '../algorithms/options.ts';
 import { ConfigError } from '../config/error.ts';
-import type { Values } from '../config/option.ts';
 import type { rlOptions } from '../config/rl.ts';
 import { messageOf } from '../episode/failure.ts';
+import type { Values } from '../options/option.ts';
 import { checkedSelection } from '../rollout/selection.ts';
 import type { TrainOptions } from '../train.ts';
 import { refuseSenseless } from '../training/combinations.ts';

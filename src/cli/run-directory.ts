@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { ConfigError } from '../config/error.ts';
-import type { Options, Values } from '../config/option.ts';
 import { toYaml } from '../config/to-yaml.ts';
+import type { Options, Values } from '../options/option.ts';
 import { writeFileAtomic } from '../storage/atomic.ts';
 
 /** Where a run keeps what it writes: absolute paths, but for `shown`. */

@@ -1,5 +1,5 @@
+import type { Options } from '../options/option.ts';
 import { isDeclared, lookup } from './lookup.ts';
-import type { Options } from './option.ts';
 import { isList, isSwitch } from './schema.ts';
 
 /** One option set somewhere, not yet validated. `label` is how a fault speaks of it: `--a.b`, `a.b`, `f.yaml:3:5: a.b`. */

@@ -1,4 +1,4 @@
-import type { Options } from './option.ts';
+import type { Options } from '../options/option.ts';
 import { defaultOf } from './schema.ts';
 
 type Intersection<U> = (U extends unknown ? (part: U) => void : never) extends (part: infer I) => void ? I : never;

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { z } from 'zod';
+import { options } from '../options/option.ts';
 import { compose, pick } from './compose.ts';
 import { helpText, jsonSchema, markdown } from './describe.ts';
-import { options } from './option.ts';
 
 const declared = options({
   'actor.eps_clip': { schema: z.number().positive().default(0.2), help: 'Clip of the ratio', aliases: ['eps_clip'] },

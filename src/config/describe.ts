@@ -1,4 +1,4 @@
-import type { Option, Options } from './option.ts';
+import type { Option, Options } from '../options/option.ts';
 import { defaultOf, expected, jsonSchemaOf, placeholder } from './schema.ts';
 
 /** Help text, documentation table and JSON schema of options, all from their declarations. */

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { agentOptions } from '../agents/options.ts';
 import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
+import { options } from '../options/option.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { trackingOptions } from '../tracking/options.ts';
 import { evalOptions, evalSamplingOptions, rlTrainOptions, trainOptions } from '../training/options.ts';
 import { compose, pick } from './compose.ts';
-import { options } from './option.ts';
 
 /** Every option of `tokenloop eval`. */
 export const evaluationOptions = compose(

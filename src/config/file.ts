@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Document, isAlias, isMap, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
+import type { Options } from '../options/option.ts';
 import type { Assignment } from './arguments.ts';
 import { ConfigError } from './error.ts';
 import { isDeclared, lookup } from './lookup.ts';
-import type { Options } from './option.ts';
 
 /**
  * Reads a YAML file whose keys are dotted, nested or both. Faults name file, line and column; a file that cannot be

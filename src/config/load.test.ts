@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { options } from '../options/option.ts';
 import { ConfigError } from './error.ts';
 import { resolve } from './load.ts';
-import { options } from './option.ts';
 
 const declared = options({
   'actor.model_name_or_path': { schema: z.string().min(1).default('tiny'), help: 'The policy', aliases: ['pretrain'] },

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
+import { editDistance } from '../options/nearest.ts';
+import type { Option, Options, Values } from '../options/option.ts';
 import { type Assignment, readArguments } from './arguments.ts';
 import { ConfigError } from './error.ts';
 import { readConfigFile } from './file.ts';
 import { lookup } from './lookup.ts';
-import { editDistance } from './nearest.ts';
-import type { Option, Options, Values } from './option.ts';
 import { expected, fromWords, jsonSchemaOf, parseGiven } from './schema.ts';
 
 export interface Resolved<T extends Options> {

@@ -1,6 +1,6 @@
+import { nearest } from '../options/nearest.ts';
+import type { Options } from '../options/option.ts';
 import { foreign } from './foreign.ts';
-import { nearest } from './nearest.ts';
-import type { Options } from './option.ts';
 
 /** The declared name that a written name stands for, or the sentence that says why there is none. */
 export function lookup(options: Options, written: string): { readonly name: string } | { readonly fault: string } {

@@ -1,6 +1,6 @@
 import { parse } from 'yaml';
 import { z } from 'zod';
-import type { Option } from './option.ts';
+import type { Option } from '../options/option.ts';
 
 /** What an option accepts, read from its zod schema through JSON Schema, so that the declaration stays the only source. */
 export type JsonSchema = {

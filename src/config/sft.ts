@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
+import { options } from '../options/option.ts';
 import { dataOptions } from '../rollout/options.ts';
 import { trackingOptions } from '../tracking/options.ts';
 import { scheduleOptions } from '../training/optimizer-options.ts';
 import { checkpointOptions, evalOptions, sftTrainOptions, trainOptions } from '../training/options.ts';
 import { compose, pick } from './compose.ts';
-import { options } from './option.ts';
 
 /** Every option of `tokenloop sft`. */
 export const sftOptions = compose(

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { z } from 'zod';
+import { options, type Values } from '../options/option.ts';
 import { resolve } from './load.ts';
-import { options, type Values } from './option.ts';
 import { toYaml } from './to-yaml.ts';
 
 const declared = options({

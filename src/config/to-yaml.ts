@@ -1,5 +1,5 @@
 import { Document, Scalar, YAMLMap } from 'yaml';
-import type { Options, Values } from './option.ts';
+import type { Options, Values } from '../options/option.ts';
 
 /**
  * The resolved configuration as YAML: nested by the words of the names, each option below a comment that says what it

@@ -1,5 +1,5 @@
-import { editDistance } from '../config/nearest.ts';
 import { explain } from '../episode/explain.ts';
+import { editDistance } from '../options/nearest.ts';
 import { calculator } from './calculator.ts';
 import type { EnvironmentFactory } from './contracts.ts';
 import type { EnvironmentDefinition } from './definition.ts';

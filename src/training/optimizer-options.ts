@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { options } from '../config/option.ts';
+import { options } from '../options/option.ts';
 import { SCHEDULES } from './schedule.ts';
 
 const scheduler = {

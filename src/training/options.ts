@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { options } from '../config/option.ts';
+import { options } from '../options/option.ts';
 
 /** How long and how a training job runs; the same for every kind of job. */
 export const trainOptions = options({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { options, type Values } from '../../config/option.ts';
+import { options, type Values } from '../../options/option.ts';
 
 /** A LoRA adapter over frozen weights: a new one, or the directory of one in the layout of PEFT. */
 export type LoraOptions =
