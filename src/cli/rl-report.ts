@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Task } from '../episode/task.ts';
 import type { TrainStep } from '../training/loop.ts';
 import { printEpisode } from './print-episode.ts';
 import type { RunDirectory } from './run-directory.ts';
@@ -32,17 +33,22 @@ export function finalReport(parts: FinalParts, color: boolean): string {
   return [
     ...(before && after ? [comparison(report, before, after)] : []),
     ...episodes.map(episode => printEpisode(episode, { decode, color })),
-    nextSteps(run),
+    nextSteps(run, episodes[0]?.task),
     resultLine(numbers, { seconds, seed }),
   ].join('\n\n');
 }
 
-function nextSteps({ shown, model }: RunDirectory): string {
+function nextSteps({ shown, model }: RunDirectory, task: Task | undefined): string {
+  const config = join(shown, 'config.yaml');
+  const asked =
+    typeof task?.prompt === 'string' ? task.prompt : task?.prompt.findLast(({ role }) => role === 'user')?.content;
+  const chat = typeof task?.prompt === 'string' ? '' : '--data.apply_chat_template ';
+  const prompt = JSON.stringify(asked ?? 'your question');
   return [
     `run directory: ${shown} (config.yaml, metrics.jsonl, episodes.jsonl, model)`,
-    `ask the model:   tokenloop generate --model.model_name_or_path ${model} --data.apply_chat_template --prompt '...'`,
-    `repeat the run:  tokenloop rl --config ${join(shown, 'config.yaml')}`,
-    `another seed:    tokenloop rl --config ${join(shown, 'config.yaml')} --train.seed 7`,
+    `ask the model:   npx tokenloop generate --model.model_name_or_path ${model} ${chat}--prompt ${prompt}`,
+    `repeat the run:  npx tokenloop rl --config ${config}`,
+    `another seed:    npx tokenloop rl --config ${config} --train.seed 7`,
   ].join('\n');
 }
 
@@ -50,7 +56,7 @@ function nextSteps({ shown, model }: RunDirectory): string {
 export function howToContinue({ shown }: RunDirectory, checkpoint: string | undefined, command: string): string {
   if (checkpoint === undefined) return `interrupted before the first step was done; ${shown} holds nothing to continue`;
   const flags = `--config ${join(shown, 'config.yaml')} --run.dir ${shown} --ckpt.load_enable`;
-  return `interrupted; the checkpoint is ${checkpoint}\ncontinue with: tokenloop ${command} ${flags}`;
+  return `interrupted; the checkpoint is ${checkpoint}\ncontinue with: npx tokenloop ${command} ${flags}`;
 }
 
 /** The evaluation before training as the run's metrics.jsonl has it, also when the run was resumed since. */

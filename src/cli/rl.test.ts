@@ -108,7 +108,7 @@ describe('rl', () => {
       }),
     });
     await reinforce(context, async () => engine);
-    const [, flags] = /continue with: tokenloop rl (.*)\n/.exec(written.join(''))!;
+    const [, flags] = /continue with: npx tokenloop rl (.*)\n/.exec(written.join(''))!;
     expect(existsSync(join(cwd, 'run/model'))).toBe(false);
     const rest = contextOf(rlOptions, flags!.split(' '));
     await reinforce(rest.context, open);
