@@ -4,12 +4,12 @@ Usage:  python tools/golden/losses.py <OpenRLHF checkout> <AReaL checkout> > tes
 See peers.py for the versions. Everything is computed in float64 and differentiated by PyTorch.
 
 Output: {"cases": [...], "overlong": [...]}. A case has, per row [P] with one number per policy token, logprobs, old,
-reference, behaviour, advantages, entropy, values, old_values and returns, and
+reference, behaviour, advantages, entropy, values, old_values, returns and versions (the learner is at version 5), and
   expected  name -> {loss, gradient: per row [P]} (with respect to logprobs, or values for a value loss), and as far as
             the function gives them clip, dual, kl
   weights   name -> per row [P], off-policy weights or masks
   penalty   name -> per row [P], KL per token
-In cases of kind `huge` some log-ratios are ±100 nats; functions that do not bound them are left out. Advantages are
+In cases of kind `huge` some log-ratios are ±100 nats; of the functions that do not bound them there is one, TRL's. Advantages are
 equal inside a row where a function takes one per row ("same").
 """
 
@@ -26,13 +26,14 @@ import torch
 openrlhf_checkout, areal_checkout = sys.argv[1:]
 loss_module, utils, _, length_penalty = peers.openrlhf(openrlhf_checkout)
 verl, correction = peers.verl()
-areal, m2po = peers.areal(areal_checkout)
+areal, m2po, proximal_approximations = peers.areal(areal_checkout)
 from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: E402
 
 random.seed(2)
 torch.set_default_dtype(torch.float64)
 CONSTANT = 16
-NAMES = ["logprobs", "old", "reference", "behaviour", "advantages", "entropy", "values", "old_values", "returns"]
+VERSION = 5
+NAMES = ["logprobs", "old", "reference", "behaviour", "advantages", "entropy", "values", "old_values", "returns", "versions"]
 
 
 def number(low, high):
@@ -65,6 +66,7 @@ def random_case(kind, n):
         case["values"].append([number(-1, 1) for _ in range(length)])
         case["old_values"].append(near([number(-1, 1) for _ in range(length)], 0.0) if kind != "huge" else case["values"][-1])
         case["returns"].append([number(-1, 1) for _ in range(length)])
+        case["versions"].append([random.randint(1, VERSION - 1) for _ in range(length)])
     return case
 
 
@@ -84,7 +86,7 @@ class Batch:
         for name in NAMES:
             matrix = torch.full_like(self.mask, 0.37)
             for i, places in enumerate(self.places):
-                matrix[i, places] = torch.tensor(case[name][i])
+                matrix[i, places] = torch.tensor(case[name][i], dtype=torch.float64)
             setattr(self, name, matrix)
         self.logprobs.requires_grad_(True)
         self.values.requires_grad_(True)
@@ -173,18 +175,25 @@ def trl_policy(loss_type, level="token", beta=0.0, entropy=0.0):
     return run
 
 
-def areal_decoupled(b):
-    config = SimpleNamespace(level="token", action="clamp", metric="ratio", agg="sum", lower=0.5, upper=5.0)
+def areal_decoupled(b, proximal=None, lower=0.5):
+    config = SimpleNamespace(level="token", action="clamp", metric="ratio", agg="sum", lower=lower, upper=5.0)
+    proximal = b.old if proximal is None else proximal
     loss, _ = areal.ppo_actor_loss_fn(
-        b.logprobs, b.old, b.behaviour, b.advantages, 0.2, b.mask.bool(), 0.28, rejection_sampling=config
+        b.logprobs, proximal, b.behaviour, b.advantages, 0.2, b.mask.bool(), 0.28, rejection_sampling=config
     )
     return loss, {}
+
+
+def areal_loglinear(b):
+    found = proximal_approximations(b.behaviour, b.logprobs.detach(), b.versions, VERSION, "loglinear")
+    return areal_decoupled(b, found["loglinear"], lower=0.0)
 
 
 BOUNDED = {
     "openrlhf ppo": openrlhf_policy(),
     "openrlhf ppo, clip-higher": openrlhf_policy(clip_eps_high=0.28),
     "openrlhf ppo, dual clip": openrlhf_policy(dual_clip=3.0),
+    "openrlhf ppo, no clip": openrlhf_policy(clip_eps_low=1e9, clip_eps_high=1e9),
     "openrlhf sft": openrlhf_sft,
     "verl ppo": verl_policy("vanilla"),
     "verl ppo, sequence": verl_policy("vanilla", "seq-mean-token-mean"),
@@ -207,6 +216,7 @@ UNBOUNDED = {
     "trl cispo": trl_policy("cispo"),
     "trl sapo": trl_policy("sapo"),
     "areal decoupled": areal_decoupled,
+    "areal loglinear": areal_loglinear,
 }
 SAME = {"openrlhf gspo": UNBOUNDED["openrlhf gspo"], "verl gspo": UNBOUNDED["verl gspo"], "trl gspo": trl_policy("grpo", "sequence")}
 VALUE = {"openrlhf value": openrlhf_value(None), "openrlhf value, clip": openrlhf_value(0.5), "verl value, clip": verl_value}
@@ -234,23 +244,23 @@ def penalties(case):
 
 
 def cases():
-    for n in range(22):
+    for n in range(26):
         case = random_case("plain", n)
-        nonempty = all(case["logprobs"])
         functions = BOUNDED | {k: f for k, f in UNBOUNDED.items() if not k.endswith("gspo")}
-        if not nonempty:  # TRL averages over empty rows too, and seq-mask-tis divides by their length
-            functions = {k: f for k, f in functions.items() if k not in ["trl grpo", "trl sapo", "openrlhf seq-mask-tis"]}
+        if not all(case["logprobs"]):  # seq-mask-tis divides by the length of a row
+            del functions["openrlhf seq-mask-tis"]
         case["expected"] = {name: differentiate(case, f) for name, f in functions.items()}
         case["expected"] |= {name: differentiate(case, f, "values") for name, f in VALUE.items()}
         case["weights"], case["penalty"] = weights(case), penalties(case)
         yield case
-    for n in range(20):
+    for n in range(25):
         case = random_case("same", n)
-        case["expected"] = {name: differentiate(case, f) for name, f in SAME.items() if name != "trl gspo" or all(case["logprobs"])}
+        case["expected"] = {name: differentiate(case, f) for name, f in SAME.items()}
         yield case
     for n in range(4):
         case = random_case("huge", 2)
-        case["expected"] = {name: differentiate(case, f) for name, f in BOUNDED.items()}
+        functions = BOUNDED | {"trl dapo": UNBOUNDED["trl dapo"]}
+        case["expected"] = {name: differentiate(case, f) for name, f in functions.items()}
         case["weights"] = {"verl token-tis": weights(case)["verl token-tis"]}
         case["penalty"] = penalties(case)
         yield case

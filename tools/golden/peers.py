@@ -77,14 +77,26 @@ def verl():
 
 
 def areal(checkout):
-    """(utils.functional.functional, the M2PO mask function of trainer.ppo.actor)"""
+    """(utils.functional.functional, and of trainer.ppo.actor the M2PO mask and the approximations of the proximal policy)"""
     functional = from_file("areal_functional", Path(checkout) / "areal/utils/functional/functional.py")
     source = (Path(checkout) / "areal/trainer/ppo/actor.py").read_text()
-    wanted = {"_apply_m2po_masking", "_get_m2po_loss_mask"}
+    wanted = {"_apply_m2po_masking", "_get_m2po_loss_mask", "compute_prox_logp_approximations"}
     body = [node for node in ast.parse(source).body if getattr(node, "name", None) in wanted]
-    scope = {"torch": torch}
+    scope = {"torch": torch, "PROX_APPROX_METHOD_LOGLINEAR": "loglinear"}
     exec(compile(ast.Module(body, []), "actor.py", "exec"), scope)
-    return functional, scope["_apply_m2po_masking"]
+    return functional, scope["_apply_m2po_masking"], scope["compute_prox_logp_approximations"]
+
+
+def openrlhf_defaults(checkout, *flags):
+    """flag -> its default on the command line of PPO training."""
+    source = (Path(checkout) / "openrlhf/cli/train_ppo_ray.py").read_text()
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
+            flag = node.args[0].value.removeprefix("--")
+            if flag in flags:
+                (found[flag],) = [ast.literal_eval(k.value) for k in node.keywords if k.arg == "default"]
+    return found
 
 
 def from_file(name, path):
