@@ -3,7 +3,8 @@
 Usage:  python tools/golden/estimators.py <OpenRLHF checkout> <core_gigpo.py> > tests/goldens/algorithms/estimators.json
 See peers.py for the versions.
 
-Output: {"cases": [...], "gigpo": [...], "similarity": [[a, b, ratio], ...]}. A case has
+Output: {"cases": [...], "gigpo": [...], "similarity": [[a, b, ratio], ...], "differences": {name: case},
+"openrlhf_defaults": {flag: value}}. A case has
   rows      per episode {group, turns: [{tokens, environment, reward, state}]}: policy tokens, then tokens of the
             environment; the reward is earned at the turn's end
   kl, values  per row [P], one number per policy token; beta, gamma, lambda
@@ -13,6 +14,7 @@ and any gamma and lambda; `dense` have rewards at every turn.
 """
 
 import json
+import logging
 import random
 import sys
 from collections import defaultdict
@@ -28,6 +30,7 @@ _, openrlhf_utils, Maker, _ = peers.openrlhf(checkout)
 verl, _ = peers.verl()
 gigpo = peers.from_file("core_gigpo", gigpo_file)
 random.seed(1)
+logging.disable(logging.WARNING)  # OpenRLHF writes them to where the result goes
 VOCABULARY = ["kitchen", "garden", "hall", "desk", "door", "lamp", "1", "2"]
 
 
@@ -62,7 +65,7 @@ class Batch:
         return [matrix[i, self.mask[i] > 0].tolist() for i in range(len(self.mask))]
 
 
-def from_openrlhf(case, name, whiten=True):
+def from_openrlhf(case, name, whiten=True, clip=None):
     batch = Batch(case["rows"])
     experience = SimpleNamespace(
         index=list(range(len(case["rows"]))),
@@ -77,7 +80,7 @@ def from_openrlhf(case, name, whiten=True):
     groups = len(set(batch.index.tolist()))
     args = SimpleNamespace(
         rollout=SimpleNamespace(n_samples_per_prompt=len(case["rows"]) // groups, max_new_tokens=None),
-        reward=SimpleNamespace(clip_range=None, overlong_buffer_len=None, stop_properly_penalty_coef=None),
+        reward=SimpleNamespace(clip_range=clip, overlong_buffer_len=None, stop_properly_penalty_coef=None),
         algo=SimpleNamespace(
             advantage=SimpleNamespace(
                 estimator=name, gamma=case["gamma"], lambd=case["lambda"], no_std_norm=not whiten
@@ -243,6 +246,38 @@ def gigpo_cases():
         }
 
 
+def fixed_case(*groups, gamma=1.0):
+    """Groups of episodes, an episode a list of rewards: two tokens a turn."""
+    rows = [
+        {"group": group, "turns": [{"tokens": 2, "environment": 1, "reward": reward, "state": ""} for reward in rewards]}
+        for group, episodes in enumerate(groups)
+        for rewards in episodes
+    ]
+    zeros = [[0.0] * 2 * len(row["turns"]) for row in rows]
+    return {"kind": "fixed", "rows": rows, "kl": zeros, "values": zeros, "beta": 0.0, "gamma": gamma, "lambda": 1.0, "greedy": []}
+
+
+def differences():
+    """name -> a case that shows what the others do otherwise."""
+    turns = fixed_case([[1.0, 0.0], [0.0, 1.0]])
+    turns["expected"] = {"openrlhf rloo": from_openrlhf(turns, "rloo")}
+    clip = fixed_case([[30.0], [0.0]], [[3.0], [2.0]])
+    clip["expected"] = {
+        "openrlhf rloo, default clip": from_openrlhf(clip, "rloo", clip=(-10, 10)),
+        "openrlhf rloo, clip 0 1": from_openrlhf(clip, "rloo", clip=(0, 1)),
+    }
+    equal = fixed_case([[0.5], [0.5]], [[1.0], [0.0, 0.0]])
+    equal["expected"] = {
+        "openrlhf reinforce_baseline": from_openrlhf(equal, "reinforce_baseline"),
+        "verl reinforce_baseline": from_verl(equal, "reinforce_baseline"),
+    }
+    near = fixed_case([[0.0], [1e-6]])
+    near["expected"] = {"openrlhf group_norm": from_openrlhf(near, "group_norm"), "verl grpo": from_verl(near, "grpo")}
+    discount = fixed_case([[1.0], [0.0]], gamma=0.5)
+    discount["expected"] = {"openrlhf rloo": from_openrlhf(discount, "rloo")}
+    return {"turns": turns, "clip": clip, "equal": equal, "near": near, "discount": discount}
+
+
 def similarities():
     for _ in range(30):
         a, b = (" ".join(random.choices(VOCABULARY, k=random.randint(0, 8))) for _ in range(2))
@@ -254,6 +289,8 @@ def similarities():
 def main():
     stdout, sys.stdout = sys.stdout, sys.stderr  # the peers print
     result = {"cases": list(cases()), "gigpo": list(gigpo_cases()), "similarity": list(similarities())}
+    result["differences"] = differences()
+    result["openrlhf_defaults"] = peers.openrlhf_defaults(checkout, "algo.kl.init_coef", "reward.clip_range")
     a, b, _ = result["similarity"][-1]
     result["similarity_with_autojunk"] = SequenceMatcher(None, a, b).ratio()
     json.dump(peers.rounded(result), stdout, separators=(",", ":"))

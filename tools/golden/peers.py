@@ -93,8 +93,8 @@ def openrlhf_defaults(checkout, *flags):
     found = {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
-            flag = node.args[0].value.removeprefix("--")
-            if flag in flags:
+            flag = getattr(node.args[0], "value", "")  # some flags are made of a variable
+            if (flag := str(flag).removeprefix("--")) in flags:
                 (found[flag],) = [ast.literal_eval(k.value) for k in node.keywords if k.arg == "default"]
     return found
 

@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { chain } from '../../../tests/support/trajectories.ts';
 import type { Trajectory } from '../../episode/trajectory.ts';
+import { computeAdvantages } from '../algorithm.ts';
+import { type AlgorithmValues, algorithmFromOptions, algorithmOptions } from '../options.ts';
+import { rloo } from '../recipes.ts';
 import { similarity } from '../similarity.ts';
 import type { AdvantageInput, Estimator } from './contract.ts';
 import { gae } from './gae.ts';
@@ -45,6 +49,9 @@ const golden = JSON.parse(
   gigpo: GigpoCase[];
   similarity: [string, string, number][];
   similarity_with_autojunk: number;
+  /** Small cases, each for one thing that the others do otherwise. */
+  differences: Readonly<Record<'turns' | 'clip' | 'equal' | 'near' | 'discount', Case>>;
+  openrlhf_defaults: { 'algo.kl.init_coef': number; 'reward.clip_range': [number, number] };
 };
 
 /** What the peer takes: OpenRLHF's group estimators and both GAEs take the KL off, verl's group estimators do not see it. */
@@ -111,6 +118,11 @@ function expectClose(actual: readonly number[][], expected: readonly number[][])
   }
 }
 
+const schema = z.object(
+  Object.fromEntries(Object.entries(algorithmOptions).map(([name, option]) => [name, option.schema])),
+);
+const fromOptions = (given: object = {}) => algorithmFromOptions(schema.parse(given) as AlgorithmValues);
+
 const isSingle = (c: Case, i: number) => c.rows.filter(row => row.group === c.rows[i]!.group).length === 1;
 
 describe.each(Object.entries(peers))('%s', (name, peer) => {
@@ -132,6 +144,7 @@ describe.each(Object.entries(peers))('%s', (name, peer) => {
 
 describe('gigpo of its authors', () => {
   it('gives the same numbers, with exact and similar states and both normalisations', () => {
+    expect(golden.gigpo.length).toBeGreaterThanOrEqual(20);
     for (const c of golden.gigpo) {
       const { omega, norm, gamma, similarity: alike } = c;
       const estimator = gigpo({ omega, norm, gamma, similarity: alike });
@@ -200,15 +213,70 @@ describe('deliberate differences', () => {
     }
   });
 
-  it('a group of equal rewards stays at zero in reinforce_baseline (whitening moves it)', () => {
-    const batch = [0.5, 0.5, 1, 0].map((reward, i) =>
-      chain({ group: i < 2 ? 'same' : 'other', turns: [{ tokens: 1 + i, reward }] }),
+  it('a reward stays at the turn that earned it (OpenRLHF sums all onto the last token)', () => {
+    const c = golden.differences.turns;
+    expect(run(c, peers['openrlhf rloo']!)).toEqual([
+      [0, 0, -1, -1],
+      [0, 0, 1, 1],
+    ]);
+    expect(c.expected['openrlhf rloo']).toEqual([
+      [0, 0, 0, 0],
+      [0, 0, 0, 0],
+    ]);
+  });
+
+  it('rewards are clipped before they are compared (OpenRLHF clips what is left of them after the baseline)', () => {
+    const c = golden.differences.clip;
+    const { advantages } = computeAdvantages(rloo({ rewardClip: [0, 1] }), { trajectories: trajectories(c) });
+    // Rewards of 30 and 0, and of 3 and 2.
+    expect(advantages.map(row => row[0])).toEqual([1, -1, 0, 0]);
+    expect(c.expected['openrlhf rloo, clip 0 1']!.map(row => row[0])).toEqual([1, 0, 1, 0]);
+  });
+
+  it('rewards are not clipped unless a range is given (OpenRLHF clips to ±10)', () => {
+    const c = golden.differences.clip;
+    const algorithm = fromOptions({ 'algo.advantage.estimator': 'rloo' });
+    const { advantages } = computeAdvantages(algorithm, { trajectories: trajectories(c) });
+    expect(advantages.map(row => row[0])).toEqual([30, -30, 1, -1]);
+    expect(golden.openrlhf_defaults['reward.clip_range']).toEqual([-10, 10]);
+    expect(c.expected['openrlhf rloo, default clip']!.map(row => row[0])).toEqual([10, -10, 1, -1]);
+  });
+
+  it('there is no KL penalty by default (OpenRLHF 0.01)', () => {
+    expect(algorithmOptions['algo.kl.init_coef'].schema.parse(undefined)).toBe(0);
+    expect(fromOptions().needs.reference).toBe(false);
+    expect(golden.openrlhf_defaults['algo.kl.init_coef']).toBe(0.01);
+  });
+
+  it('a group of equal rewards stays at zero in reinforce_baseline (OpenRLHF and verl subtract the batch mean)', () => {
+    const c = golden.differences.equal;
+    const first = (rows: readonly number[][]) => rows.map(row => row[0]!);
+    const ours = first(run(c, { make: () => reinforceBaseline(), kl: false }));
+    // Tokens of −0.5 outnumber those of 0.5 by four to two among the ten, so the mean is −0.1.
+    const deviation = Math.sqrt(0.15 - 0.1 ** 2);
+    expect(ours).toEqual([0, 0, 0.5, -0.5].map(value => expect.closeTo(value / deviation, 5)));
+    const theirs = first(c.expected['openrlhf reinforce_baseline']!);
+    expect(theirs).toEqual([0.1, 0.1, 0.6, -0.4].map(value => expect.closeTo(value / deviation, 5)));
+    expect(first(run(c, peers['openrlhf reinforce_baseline']!))).toEqual(theirs.map(value => expect.closeTo(value, 5)));
+    expect(first(c.expected['verl reinforce_baseline']!)[0]).toBeCloseTo(theirs[0]! * Math.sqrt(9 / 10), 5);
+  });
+
+  it('group_norm adds 1e-6 to the standard deviation, as verl (OpenRLHF 1e-9)', () => {
+    const c = golden.differences.near;
+    const half = 0.5e-6;
+    const deviation = half * Math.SQRT2;
+    const ours = run(c, peers['verl grpo']!)[1]![0]!;
+    expect(ours).toBeCloseTo(half / (deviation + 1e-6), 5);
+    expect(c.expected['verl grpo']![1]![0]).toBeCloseTo(ours, 5);
+    expect(c.expected['openrlhf group_norm']![1]![0]).toBeCloseTo(half / (deviation + 1e-9), 5);
+  });
+
+  it('discounting a group baseline per token is refused (OpenRLHF sets gamma to 1)', () => {
+    const c = golden.differences.discount;
+    expect(() => leaveOneOut({ gamma: c.gamma, time: 'token' })).toThrow(
+      'rloo with gamma 0.5 needs time counted in turns',
     );
-    const ours = reinforceBaseline().estimate({ trajectories: batch }).advantages;
-    const published = reinforceBaseline({ whitening: full }).estimate({ trajectories: batch }).advantages;
-    // Tokens of −0.5 outnumber those of 0.5 by four to three, so the mean is −0.05.
-    expect(ours[0]![0]).toBe(0);
-    expect(published[0]![0]).toBeCloseTo(0.05 / Math.sqrt(0.175 - 0.05 ** 2), 5);
+    expect(c.expected['openrlhf rloo']).toEqual(run({ ...c, gamma: 1 }, peers['openrlhf rloo']!));
   });
 
   it('whitening divides by the population variance, as OpenRLHF; verl by the sample variance', () => {
