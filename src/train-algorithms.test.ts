@@ -321,6 +321,32 @@ describe('the log-linear proximal policy', () => {
   });
 });
 
+describe('rewards that are not finite', () => {
+  const careless = (value: number, every: number) => {
+    let calls = 0;
+    return { reward: () => (++calls % every === 0 ? value : calls % 2) };
+  };
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
+    'fail their episodes, which are counted and named, and nothing is learned from them: %d',
+    async value => {
+      const { engine } = abcPolicy();
+      const [step] = await collect(train(options(engine, { ...careless(value, 8), steps: 1 })));
+      const failed = step!.episodes.filter(({ outcome }) => outcome.kind === 'failed');
+      expect(failed).toHaveLength(2);
+      for (const { outcome } of failed) {
+        expect(outcome).toMatchObject({ failure: 'reward', message: expect.stringContaining(String(value)) });
+      }
+      expect(step!.metrics).toMatchObject({ 'rollout/failed': 2, 'rollout/failed_reward': 2 });
+      expect(Object.entries(step!.metrics).filter(([, metric]) => !Number.isFinite(metric))).toEqual([]);
+    },
+  );
+
+  it('stop the run where there are too many, by name', async () => {
+    await expect(run(careless(Number.NaN, 1))).rejects.toThrow(/16 of 16 episodes failed.*reward.*NaN/s);
+  });
+});
+
 it('docs/metrics.md names every metric', async () => {
   const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8');
   const remaxed = createAlgorithm({ name: 'remax', estimator: remax(), objective: objective() });

@@ -121,7 +121,7 @@ export const algorithmOptions = options({
     aliases: ['dual_clip'],
   },
   'actor.entropy_coef': {
-    schema: z.number().optional(),
+    schema: z.number().min(0).optional(),
     help: 'Weight of the entropy bonus; 0 only reports the entropy, without it it is not computed',
     unit: 'per nat',
     aliases: ['entropy_loss_coef'],

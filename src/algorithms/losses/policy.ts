@@ -67,8 +67,8 @@ export function policyLoss(options: PolicyLossOptions): Loss {
   if (loglinear !== undefined && !(loglinear.cap >= 1)) {
     throw new Error(`the cap of the behaviour weight must be ≥ 1, got ${loglinear.cap}`);
   }
-  if (entropy !== undefined && !Number.isFinite(entropy)) {
-    throw new Error(`the entropy coefficient must be a finite number, got ${entropy}`);
+  if (entropy !== undefined && !(entropy >= 0 && entropy < Number.POSITIVE_INFINITY)) {
+    throw new Error(`the entropy coefficient must be a number ≥ 0, got ${entropy}`);
   }
   const inputs = ['advantages', 'old', 'weights', 'share'];
   if (kl !== undefined) inputs.push('reference', 'beta');
