@@ -1,7 +1,7 @@
 /**
  * Writes demonstrations.jsonl for the warm start: one conversation for each task of train.jsonl, in its order.
  *
- *   npx tsx examples/calculator-agent/make-demonstrations.ts [--tool 0.4] [--seed 0]
+ *   npx tsx examples/calculator-agent/make-demonstrations.ts [--tool 0.3] [--seed 0]
  *
  * A share `--tool` of them calls the calculator and copies its result; the others answer at once, which a small model
  * cannot learn to do well. So a model that imitates them answers many tasks wrongly, and there is something to learn.
@@ -14,7 +14,7 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import type { Message } from '../../src/episode/task.ts';
 
 const { values } = parseArgs({
-  options: { tool: { type: 'string', default: '0.4' }, seed: { type: 'string', default: '0' } },
+  options: { tool: { type: 'string', default: '0.3' }, seed: { type: 'string', default: '0' } },
 });
 const tool = Number(values.tool);
 const seed = Number(values.seed);
