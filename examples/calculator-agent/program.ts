@@ -8,8 +8,8 @@ const run = train({
   agent: multiTurn(makeEnvironment('calculator'), { maxTurns: 3, maxNewTokens: 16 }),
   algorithm: grpo(),
   groupsPerStep: 32,
-  steps: Number(process.argv[2] ?? 60),
-  optimizer: { learningRate: 2e-4 },
+  steps: Number(process.argv[2] ?? 150),
+  optimizer: { learningRate: 4e-4, schedule: 'cosine_with_min_lr' },
   output: 'runs/program/model',
 });
 for await (const { index, metrics } of run) console.log(index, metrics['rollout/reward_mean']);

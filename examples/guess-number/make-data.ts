@@ -39,5 +39,5 @@ function write(name: string, count: number, row: () => unknown): void {
 }
 
 write('train.jsonl', 512, () => ({ prompt: PROMPT, label: '' }));
-write('test.jsonl', 256, () => ({ prompt: PROMPT, label: '' }));
+write('test.jsonl', 1024, () => ({ prompt: PROMPT, label: '' }));
 write('demonstrations.jsonl', 1000, demonstration);

@@ -8,7 +8,8 @@ const conversations = ['1+1', '2+1', '2+2'].map(sum => [
   { role: 'assistant', content: `c${sum}` },
 ]);
 const examples = conversations.map(messages => exampleSequences({ messages }, renderer));
-for await (const { index, metrics } of sft({ learner, examples, steps: 20, batchSize: 3, seed: 1 })) {
+const optimizer = { learningRate: 3e-3 };
+for await (const { index, metrics } of sft({ learner, examples, steps: 20, batchSize: 3, seed: 1, optimizer })) {
   console.log(index, metrics['train/gpt_loss']);
 }
 await learner.export('runs/copies/model');

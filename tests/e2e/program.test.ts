@@ -5,7 +5,7 @@ import { openCheckpoint } from '../../src/nn/checkpoint/directory.ts';
 import { root, startNode } from '../support/process.ts';
 import { workplace } from '../support/workplace.ts';
 
-/** The program of the README and of docs/public-api.md, with two steps in place of sixty. */
+/** The program of the README and of docs/public-api.md, with two steps in place of all. */
 
 it('trains through the public API', { timeout: 120_000 }, async () => {
   const cwd = join(workplace(), 'clone');

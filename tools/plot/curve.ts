@@ -42,5 +42,5 @@ const references = line.map(one => {
   if (at < 1 || Number.isNaN(y)) throw new Error(`--line ${one}: expected label=number`);
   return { label: one.slice(0, at), y };
 });
-writeFileSync(out, chartSvg({ title, xLabel: 'updates', yLabel: label, runs: positionals.map(points), references }));
+writeFileSync(out, chartSvg({ title, xLabel: 'steps', yLabel: label, runs: positionals.map(points), references }));
 console.log(`${out}: ${positionals.length} runs`);
