@@ -278,12 +278,12 @@ describe('deliberate differences', () => {
   );
 
   it('dr_grpo divides by a constant length (OpenRLHF keeps the token mean)', () => {
-    const ours = drGrpo({ length: 16, clip: higher });
+    const { loss, aggregation } = drGrpo({ length: 16, clip: higher });
     const cases = golden.cases.filter(c => 'openrlhf ppo, clip-higher' in c.expected && c.kind === 'plain');
     expect(cases.length).toBeGreaterThanOrEqual(20);
     for (const c of cases) {
       const tokens = c.logprobs.flat().length;
-      const [constant, mean] = [run(c, ours).loss, c.expected['openrlhf ppo, clip-higher']!.loss];
+      const [constant, mean] = [run(c, { loss, aggregation }).loss, c.expected['openrlhf ppo, clip-higher']!.loss];
       close(constant * 16 * c.logprobs.length, mean * tokens);
       expect(tokens).toBeLessThan(16 * c.logprobs.length);
     }
