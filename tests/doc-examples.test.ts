@@ -12,7 +12,12 @@ function below(directory: string, name: RegExp): string[] {
   return entries.filter(entry => entry.isFile() && name.test(entry.name)).map(one => join(one.parentPath, one.name));
 }
 const text = (path: string) => readFileSync(path, 'utf8');
-const pages = [...below('docs', /\.md$/), ...below('examples', /\.md$/), join(root, 'CONTRIBUTING.md')];
+const pages = [
+  ...below('docs', /\.md$/),
+  ...below('examples', /\.md$/),
+  join(root, 'CONTRIBUTING.md'),
+  join(root, 'README.md'),
+];
 const sources = ['src', 'examples', 'tests/types', 'tests/own-environment.test.ts'].flatMap(place =>
   place.endsWith('.ts') ? [join(root, place)] : below(place, /\.(ts|js)$/),
 );

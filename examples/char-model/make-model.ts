@@ -45,5 +45,6 @@ const config = {
   eos_token_id: 1,
   pad_token_id: 0,
 };
-if (vocabulary > config.vocab_size) throw new Error(`${vocabulary} tokens do not fit a vocabulary of ${config.vocab_size}`);
+if (vocabulary > config.vocab_size)
+  throw new Error(`${vocabulary} tokens do not fit a vocabulary of ${config.vocab_size}`);
 await writeFile(join(directory, 'config.json'), `${JSON.stringify(config, null, 2)}\n`);

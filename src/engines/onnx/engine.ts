@@ -209,10 +209,13 @@ export class OnnxEngine implements Sampler, Learner, Critic {
 
   async #close(): Promise<void> {
     if (this.#dead !== undefined) return;
-    await this.#call('close');
-    this.#fail(new Error('the engine is closed'));
-    this.#worker.removeAllListeners();
-    await this.#worker.terminate();
+    try {
+      await this.#call('close');
+    } finally {
+      this.#fail(new Error('the engine is closed'));
+      this.#worker.removeAllListeners();
+      await this.#worker.terminate();
+    }
   }
 
   #check({ tokens, params, images = [] }: GenerateRequest): void {

@@ -9,7 +9,7 @@ import { type LossProgram, replay } from './loss-program.ts';
 import type { Model } from './model.ts';
 import { AdamW, clipFactor, globalNorm } from './optimizer.ts';
 import { sequencePositions } from './positions.ts';
-import { Session } from './session.ts';
+import { created, Session } from './session.ts';
 import { symbolicOps } from './symbolic.ts';
 
 export interface LearnerOptions {
@@ -154,9 +154,8 @@ export class OnnxLearnerCore {
   }
 
   async close(): Promise<void> {
-    const training = await Promise.all(this.#sessions.values());
-    await Promise.all(training.map(({ session }) => session.release()));
-    await (await this.#forwardSession)?.release();
+    for (const { session } of await created([...this.#sessions.values()])) await session.release();
+    for (const session of await created([this.#forwardSession])) await session.release();
   }
 
   #check(batch: LearnerBatch): void {

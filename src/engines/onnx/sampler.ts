@@ -7,7 +7,7 @@ import type { Model } from './model.ts';
 import { cachedPositions } from './positions.ts';
 import { PrefixCache } from './prefix-cache.ts';
 import { emptyGeneration, finishReason, generationOf, newRow, type Row, type SamplerRequest, uniform } from './row.ts';
-import { Session } from './session.ts';
+import { created, Session } from './session.ts';
 import { sampleTruncated, truncates } from './truncate.ts';
 
 export interface SamplerOptions {
@@ -112,9 +112,10 @@ export class OnnxSamplerCore {
   }
 
   async close(): Promise<void> {
-    const sessions = await this.#sessions;
-    await sessions?.prefill.release();
-    await sessions?.decode.release();
+    for (const { prefill, decode } of await created([this.#sessions])) {
+      await prefill.release();
+      await decode.release();
+    }
   }
 
   /** Admits what fits, then advances every row by one token. */

@@ -4,7 +4,7 @@ import { gradients } from '../../nn/derivative.ts';
 import { input, type Node, scalar } from '../../nn/graph.ts';
 import { type EmitOptions, emit } from '../../nn/onnx.ts';
 import * as ops from '../../nn/ops.ts';
-import { Session } from './session.ts';
+import { created, Session } from './session.ts';
 
 const open: Session[] = [];
 afterEach(async () => {
@@ -176,4 +176,8 @@ describe('gradients', () => {
       expect((await running.run({ index, updates }, { P })).sum).toEqual(expected);
     }
   });
+});
+
+it('gives what could be made of several, without those that were refused or never asked for', async () => {
+  expect(await created([Promise.resolve(1), Promise.reject(new Error('refused')), undefined])).toEqual([1]);
 });

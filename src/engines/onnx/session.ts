@@ -196,3 +196,9 @@ export class Session {
     return new this.#runtime.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
   }
 }
+
+/** Those that were made: a refusal was reported to whoever asked, and leaves nothing to release. */
+export async function created<T>(promises: readonly (Promise<T> | undefined)[]): Promise<T[]> {
+  const settled = await Promise.allSettled(promises.filter(promise => promise !== undefined));
+  return settled.flatMap(result => (result.status === 'fulfilled' ? [result.value] : []));
+}
