@@ -8,10 +8,11 @@ export const agentOptions = options({
     help: 'Answers of the policy in one episode; one more is not asked for and the episode ends truncated.',
     unit: 'turns',
   },
-  'agent.max_tokens': {
+  'data.max_len': {
     schema: z.int().min(2).optional(),
     help: 'Prompt, answers and feedback of one episode together; the context length of the model when not given.',
     unit: 'tokens',
+    aliases: ['max_len'],
   },
   'agent.call_timeout_ms': {
     schema: z.int().min(1).default(60_000),

@@ -128,7 +128,7 @@ export class Session {
     const { limits, policy } = this.context;
     const limit =
       limits.maxTokens < policy.contextLength
-        ? `agent.max_tokens (${limits.maxTokens}); raise it or shorten the prompt`
+        ? `data.max_len (${limits.maxTokens}); raise it or shorten the prompt`
         : `the model's context of ${policy.contextLength} tokens; shorten the prompt or use a model with a longer one`;
     return new EpisodeError('overflow', `a prompt of ${length} tokens leaves no room for an answer in ${limit}`);
   }

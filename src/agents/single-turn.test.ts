@@ -79,7 +79,7 @@ describe('singleTurn', () => {
   });
 
   it.each([
-    [{ maxTokens: 4 }, {}, /prompt of 4 tokens leaves no room .* agent\.max_tokens \(4\); raise it/],
+    [{ maxTokens: 4 }, {}, /prompt of 4 tokens leaves no room .* data\.max_len \(4\); raise it/],
     [{}, { contextLength: 3 }, /prompt of 4 tokens leaves no room .* context of 3 tokens; .* longer one/],
   ])('fails an over-long prompt, naming both numbers and the remedy', async (limits, sampler, message) => {
     const { context, episode } = await run({ limits, ...sampler });

@@ -79,7 +79,7 @@ export function agentRun(values: RunValues): Pick<AgentOptions, 'sampling' | 'li
     limits: {
       maxTurns: values['agent.max_turns'],
       maxNewTokens: values['rollout.max_new_tokens'],
-      maxTokens: values['agent.max_tokens'],
+      maxTokens: values['data.max_len'],
       callTimeoutMs: values['agent.call_timeout_ms'],
     },
     seed: values['train.seed'],

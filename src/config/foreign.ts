@@ -53,7 +53,7 @@ const FOREIGN: readonly (readonly [RegExp, string])[] = [
   [/^use_ms$/, 'models are read from a directory, not from ModelScope; give the path of a Hugging Face checkpoint'],
   [/^(?:data\.)?disable_fast_tokenizer$/, 'the tokenizer is always read from tokenizer.json; leave it out'],
   [/^(?:data\.)?dataloader_num_workers$/, 'datasets are read by the main thread; leave it out'],
-  [/^prompt_max_len$/, 'the window is stated once, as prompt and answers together: use agent.max_tokens'],
+  [/^prompt_max_len$/, 'the window is stated once, as prompt and answers together: use data.max_len'],
 ];
 
 /** The sentence for a flag that has no meaning here, or undefined. */
