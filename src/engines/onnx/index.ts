@@ -30,7 +30,7 @@ export interface OnnxPolicyOptions {
   readonly threads?: number | undefined;
   /** Sequences decoded together at most; 256 when not given. */
   readonly maxRows?: number | undefined;
-  /** Prompt tokens computed between two decode steps at most; 4096 when not given. */
+  /** Prompt tokens computed in one run of the graph at most; 4096 when not given. */
   readonly prefillTokens?: number | undefined;
   /** Memory for keys and values of finished sequences; 256 MiB when not given. */
   readonly prefixCacheBytes?: number | undefined;

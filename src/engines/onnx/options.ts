@@ -27,7 +27,7 @@ export const engineOptions = options({
   },
   'engine.prefill_tokens': {
     schema: z.int().min(1).default(4096),
-    help: 'Prompt tokens computed between two decode steps at most',
+    help: 'Prompt tokens computed in one run of the graph at most; a longer prompt takes several, before decoding goes on',
     unit: 'tokens',
   },
   'engine.prefix_cache_mb': {

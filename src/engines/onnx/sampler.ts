@@ -14,7 +14,7 @@ export interface SamplerOptions {
   readonly threads: number;
   /** Sequences decoded together at most. */
   readonly maxRows: number;
-  /** Tokens of prompts computed between two decode steps at most, so that a long prompt does not stall the others. */
+  /** Tokens of prompts computed in one run at most; a longer prompt takes several before the next decode step. */
   readonly prefillTokens: number;
   /** Bytes of keys and values kept of finished sequences. */
   readonly prefixCacheBytes: number;
