@@ -1,13 +1,10 @@
 import type { FinishReason } from '../../episode/episode.ts';
-import { decodeForm, prefillForm, weightInputs } from '../../nn/models/decoder.ts';
-import { emit } from '../../nn/onnx.ts';
 import type { Generation } from '../contracts.ts';
-import { KeyValueCache } from './cache.ts';
+import type { KeyValueCache } from './cache.ts';
 import type { Model } from './model.ts';
-import { cachedPositions } from './positions.ts';
+import { PolicyGraphs } from './policy-graphs.ts';
 import { PrefixCache } from './prefix-cache.ts';
 import { emptyGeneration, finishReason, generationOf, newRow, type Row, type SamplerRequest, uniform } from './row.ts';
-import { created, Session } from './session.ts';
 import { sampleTruncated, truncates } from './truncate.ts';
 
 export interface SamplerOptions {
@@ -32,8 +29,6 @@ interface Prefill {
   readonly requests: SamplerRequest[];
 }
 
-type Outputs = Awaited<ReturnType<Session['run']>>;
-
 /**
  * The sampling half of the embedded engine: continuous batching. Between two decode steps finished rows leave and
  * waiting requests join; a prompt is computed up to its last token (once for all requests that share it, from the
@@ -45,22 +40,21 @@ export class OnnxSamplerCore {
   readonly #model: Model;
   readonly #options: SamplerOptions;
   readonly #events: SamplerEvents;
+  readonly #graphs: PolicyGraphs;
   readonly #cache: KeyValueCache;
   readonly #prefixes: PrefixCache;
   readonly #waiting: SamplerRequest[] = [];
   /** In the order of the cache's rows. */
   readonly #rows: Row[] = [];
-  readonly #cacheNames: readonly string[];
   /** Number of weight changes so far. */
   #epoch = 0;
-  #sessions: Promise<{ prefill: Session; decode: Session }> | undefined;
 
   constructor(model: Model, options: SamplerOptions, events: SamplerEvents) {
     this.#model = model;
     this.#options = options;
     this.#events = events;
-    this.#cache = new KeyValueCache(model.config);
-    this.#cacheNames = Array.from({ length: model.config.layers }, (_, i) => [`key.${i}`, `value.${i}`]).flat();
+    this.#graphs = new PolicyGraphs(model, options.threads);
+    this.#cache = this.#graphs.cache;
     this.#prefixes = new PrefixCache(options.prefixCacheBytes);
   }
 
@@ -111,32 +105,18 @@ export class OnnxSamplerCore {
     this.#cache.clear();
   }
 
-  async close(): Promise<void> {
-    for (const { prefill, decode } of await created([this.#sessions])) {
-      await prefill.release();
-      await decode.release();
-    }
+  close(): Promise<void> {
+    return this.#graphs.close();
   }
 
   /** Admits what fits, then advances every row by one token. */
   async step(): Promise<void> {
-    this.#sessions ??= this.#createSessions();
-    const sessions = await this.#sessions;
-    await this.#admit(sessions.prefill);
-    if (this.#rows.length > 0) await this.#decode(sessions.decode);
-  }
-
-  async #createSessions() {
-    const { config, inputs, adapter } = this.#model;
-    const options = { threads: this.#options.threads };
-    return {
-      prefill: await Session.create(emit(prefillForm(config, weightInputs(inputs, adapter))), options),
-      decode: await Session.create(emit(decodeForm(config, weightInputs(inputs, adapter))), options),
-    };
+    await this.#admit();
+    if (this.#rows.length > 0) await this.#decode();
   }
 
   /** Takes waiting requests while rows and the token budget last, and brings their prompts into the cache. */
-  async #admit(session: Session): Promise<void> {
+  async #admit(): Promise<void> {
     const prefills = new Map<string, Prefill>();
     let budget = this.#options.prefillTokens;
     let rows = this.#rows.length;
@@ -155,11 +135,11 @@ export class OnnxSamplerCore {
       this.#waiting.shift();
       rows += 1;
     }
-    if (prefills.size > 0) await this.#prefill(session, [...prefills.values()]);
+    if (prefills.size > 0) await this.#prefill([...prefills.values()]);
   }
 
   /** Computes all but the last token of each prompt into a new row, and copies the row for those that share it. */
-  async #prefill(session: Session, prefills: readonly Prefill[]): Promise<void> {
+  async #prefill(prefills: readonly Prefill[]): Promise<void> {
     const first = this.#cache.rows;
     for (const { tokens } of prefills) {
       const row = this.#cache.addRow();
@@ -170,14 +150,12 @@ export class OnnxSamplerCore {
     const add = (request: SamplerRequest) => this.#rows.push(newRow(request, this.#epoch));
     for (const { requests } of prefills) add(requests[0]!);
     for (const { requests } of prefills) requests.slice(1).forEach(add);
+    const prompts = prefills.map(({ tokens }) => tokens.subarray(0, -1));
     for (;;) {
-      const missing = prefills.map(({ tokens }, i) => tokens.length - 1 - this.#cache.lengths[first + i]!);
-      const chunk = Math.min(
-        Math.max(...missing),
-        Math.max(1, Math.floor(this.#options.prefillTokens / prefills.length)),
-      );
-      if (chunk <= 0) break;
-      await this.#prefillChunk(session, prefills, first, missing, chunk);
+      const missing = Math.max(...prompts.map(({ length }, i) => length - this.#cache.lengths[first + i]!));
+      if (missing === 0) break;
+      const chunk = Math.max(1, Math.floor(this.#options.prefillTokens / prefills.length));
+      await this.#graphs.prefill(prompts, first, Math.min(missing, chunk));
     }
     prefills.forEach(({ tokens, requests }, i) => {
       if (requests.length === 1) return;
@@ -186,49 +164,22 @@ export class OnnxSamplerCore {
     });
   }
 
-  async #prefillChunk(
-    session: Session,
-    prefills: readonly Prefill[],
-    first: number,
-    missing: readonly number[],
-    chunk: number,
-  ): Promise<void> {
-    const rows = prefills.length;
-    const tokens = new BigInt64Array(rows * chunk);
-    prefills.forEach((prefill, i) => {
-      const start = this.#cache.lengths[first + i]!;
-      for (let c = 0; c < Math.min(chunk, missing[i]!); c++) tokens[i * chunk + c] = BigInt(prefill.tokens[start + c]!);
-    });
-    const feeds = { tokens, ...this.#cacheFeeds(first, rows, chunk) };
-    const outputs = await session.run(feeds, { B: rows, C: chunk, L: this.#cache.length });
-    const chunks = this.#chunks(outputs);
-    missing.forEach((count, i) => {
-      if (count > 0) this.#cache.append(first + i, chunks, i, chunk, Math.min(chunk, count));
-    });
-  }
-
-  async #decode(session: Session): Promise<void> {
+  async #decode(): Promise<void> {
     const rows = this.#rows;
-    const longest = Math.max(...rows.map((_, i) => this.#cache.lengths[i]!));
-    this.#cache.reserveLength(longest + 1);
-    const feeds = {
-      tokens: BigInt64Array.from(rows, row => BigInt(row.next)),
-      inverse_temperature: Float32Array.from(rows, ({ request: { params } }) => 1 / (params.temperature || 1)),
-      greedy: Float32Array.from(rows, ({ request: { params } }) => (params.temperature === 0 ? 1 : 0)),
-      uniform: Float32Array.from(rows, ({ random }) => uniform(random)),
-      ...this.#cacheFeeds(0, rows.length, 1),
-    };
-    const cut = rows.some(({ request }) => truncates(request.params));
-    const fetch = ['token', 'logprob', ...(cut ? ['logp'] : []), ...this.#cacheNames];
-    const outputs = await session.run(feeds, { B: rows.length, L: this.#cache.length }, { fetch });
-    this.#cache.appendToAll(this.#chunks(outputs));
+    const uniforms = rows.map(({ random }) => uniform(random));
+    const { tokens, logprobs, distributions } = await this.#graphs.decode({
+      tokens: rows.map(({ next }) => next),
+      temperatures: rows.map(({ request }) => request.params.temperature),
+      uniforms,
+      distributions: rows.some(({ request }) => truncates(request.params)),
+    });
     const vocabulary = this.#model.config.vocabSize;
     rows.forEach((row, i) => {
-      let token = Number((outputs.token as BigInt64Array)[i]!);
-      let logprob = (outputs.logprob as Float32Array)[i]!;
+      let token = Number(tokens[i]!);
+      let logprob = logprobs[i]!;
       if (truncates(row.request.params)) {
-        const logp = (outputs.logp as Float32Array).subarray(i * vocabulary, (i + 1) * vocabulary);
-        ({ token, logprob } = sampleTruncated(logp, row.request.params, feeds.uniform[i]!));
+        const logp = distributions!.subarray(i * vocabulary, (i + 1) * vocabulary);
+        ({ token, logprob } = sampleTruncated(logp, row.request.params, uniforms[i]!));
       }
       this.#take(row, token, logprob);
     });
@@ -270,24 +221,5 @@ export class OnnxSamplerCore {
     const last = this.#rows.pop()!;
     if (last !== row) this.#rows[index] = last;
     this.#events.finished(id, generationOf(row, reason));
-  }
-
-  #chunks(outputs: Outputs): Float32Array[] {
-    return this.#cacheNames.map(name => outputs[name] as Float32Array);
-  }
-
-  /** Everything that the cached form reads beside tokens, for rows [first, first + count). */
-  #cacheFeeds(first: number, count: number, chunk: number): Record<string, Float32Array> {
-    const { config } = this.#model;
-    const lengths = this.#cache.lengths.slice(first, first + count);
-    const feeds: Record<string, Float32Array> = {
-      ...this.#model.views(this.#model.weights),
-      ...cachedPositions(this.#model, lengths, this.#cache.length, chunk),
-    };
-    for (let layer = 0; layer < config.layers; layer++) {
-      feeds[`past_key.${layer}`] = this.#cache.view(layer, 'key', first, count);
-      feeds[`past_value.${layer}`] = this.#cache.view(layer, 'value', first, count);
-    }
-    return feeds;
   }
 }
