@@ -26,7 +26,7 @@ const generateOptions = compose(
   pick(dataOptions, 'data.apply_chat_template'),
   pick(rolloutOptions, 'rollout.max_new_tokens', 'rollout.temperature', 'rollout.top_p', 'rollout.top_k'),
   pick(trainOptions, 'train.seed'),
-  pick(engineOptions, 'engine.threads'),
+  pick(engineOptions, 'engine.threads', 'engine.device'),
 );
 type GenerateOptions = typeof generateOptions;
 
@@ -40,7 +40,8 @@ export const command = defineCommand({
     const { 'model.model_name_or_path': name, 'model.model_revision': revision } = context.values;
     const model = await locateModel(name, revision, context);
     const lora = adapterOf(context.values['ds.lora.adapter'], context.cwd);
-    const policy = await onnxPolicy({ model, lora, threads: context.values['engine.threads'], training: false });
+    const { 'engine.threads': threads, 'engine.device': device } = context.values;
+    const policy = await onnxPolicy({ model, lora, threads, device, training: false });
     try {
       const { tokens, finishReason } = await generate(policy, prompt, context);
       context.stderr.write(`${tokens.length} tokens, ended by ${finishReason}\n`);

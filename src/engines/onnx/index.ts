@@ -7,6 +7,7 @@ import { modelDirectory, type SourceOptions } from '../../nn/checkpoint/source.t
 import { loadRenderer } from '../../text/chat-renderer.ts';
 import { checkVocabulary } from '../../text/tokenizer.ts';
 import type { Critic, PolicyEngine } from '../contracts.ts';
+import type { Device } from './device.ts';
 import { OnnxEngine } from './engine.ts';
 import type { LoraStart } from './model.ts';
 import type { EngineValues, LoraOptions } from './options.ts';
@@ -28,6 +29,8 @@ export interface OnnxPolicyOptions {
   readonly lora?: LoraOptions | undefined;
   /** All cores when not given. */
   readonly threads?: number | undefined;
+  /** Where graphs are computed; the CPU when not given. Rejects, with what to do, where that cannot be. */
+  readonly device?: Device | undefined;
   /** Sequences decoded together at most; 256 when not given. */
   readonly maxRows?: number | undefined;
   /** Prompt tokens computed in one run of the graph at most; 4096 when not given. */
@@ -72,7 +75,14 @@ const MEBIBYTE = 2 ** 20;
 
 /** Throws when the model cannot fit into memory. */
 function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions {
-  const { initSeed, threads = availableParallelism(), training = true, maxTokens = 4096, adam = {} } = options;
+  const {
+    initSeed,
+    device = 'cpu',
+    threads = availableParallelism(),
+    training = true,
+    maxTokens = 4096,
+    adam = {},
+  } = options;
   const lora = options.lora && startOf(options.lora);
   const size = lora && ('directory' in lora ? adapterSettings(lora.directory).lora : lora);
   checkMemory(readConfig(directory).config, { training, maxTokens, lora: size }, directory);
@@ -82,12 +92,14 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
     ...(lora === undefined ? {} : { lora }),
     sampler: {
       threads,
+      device,
       maxRows: options.maxRows ?? 256,
       prefillTokens: options.prefillTokens ?? 4096,
       prefixCacheBytes: options.prefixCacheBytes ?? 256 * MEBIBYTE,
     },
     learner: {
       threads,
+      device,
       maxTokens,
       betas: adam.betas ?? [0.9, 0.95],
       eps: adam.eps ?? 1e-8,
@@ -110,9 +122,10 @@ function startOf(lora: LoraOptions): LoraStart {
 /** The engine's share of the options of a command. */
 export function engineFromOptions(
   values: EngineValues,
-): Pick<OnnxPolicyOptions, 'threads' | 'maxRows' | 'prefillTokens' | 'prefixCacheBytes' | 'maxTokens'> {
+): Pick<OnnxPolicyOptions, 'threads' | 'device' | 'maxRows' | 'prefillTokens' | 'prefixCacheBytes' | 'maxTokens'> {
   return {
     threads: values['engine.threads'],
+    device: values['engine.device'],
     maxRows: values['engine.max_rows'],
     prefillTokens: values['engine.prefill_tokens'],
     prefixCacheBytes: values['engine.prefix_cache_mb'] * MEBIBYTE,

@@ -5,6 +5,7 @@ import { view } from '../../nn/models/parameters.ts';
 import { emit } from '../../nn/onnx.ts';
 import type { ForwardResult, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
 import { checkSequence, inputLength, membership, microBatches, type PackedBatch, packBatch } from './batch.ts';
+import type { Device } from './device.ts';
 import { type LossProgram, replay } from './loss-program.ts';
 import type { Model } from './model.ts';
 import { AdamW, clipFactor, globalNorm } from './optimizer.ts';
@@ -14,6 +15,7 @@ import { symbolicOps } from './symbolic.ts';
 
 export interface LearnerOptions {
   readonly threads: number;
+  readonly device?: Device | undefined;
   /** Padded tokens per micro-batch. */
   readonly maxTokens: number;
   readonly betas: readonly [number, number];
@@ -197,6 +199,7 @@ export class OnnxLearnerCore {
   async #createForwardSession(): Promise<Session> {
     return Session.create(emit(this.#predictions(this.#weightInputs())), {
       threads: this.#options.threads,
+      device: this.#options.device,
     });
   }
 
@@ -229,7 +232,7 @@ export class OnnxLearnerCore {
     const grads = gradients(loss, names.map(weights));
     const model = emit({ ...outputs, ...Object.fromEntries(names.map((name, i) => [`grad.${name}`, grads[i]!])) });
     return {
-      session: await Session.create(model, { threads: this.#options.threads }),
+      session: await Session.create(model, { threads: this.#options.threads, device: this.#options.device }),
       metrics: Object.keys(program.metrics),
       needsMembership: model.inputs.some(({ name }) => name === 'membership'),
     };

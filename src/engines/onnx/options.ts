@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { options, type Values } from '../../options/option.ts';
+import { DEVICES } from './device.ts';
 
 /** A LoRA adapter over frozen weights: a new one, or the directory of one in the layout of PEFT. */
 export type LoraOptions =
@@ -19,6 +20,10 @@ export const engineOptions = options({
   'engine.threads': {
     schema: z.int().min(1).optional(),
     help: 'Threads of one graph run; without it all cores',
+  },
+  'engine.device': {
+    schema: z.enum(DEVICES).default('cpu'),
+    help: 'Where graphs are computed: cpu, or a GPU through webgpu or cuda; refused, with what to do, where its library or a GPU is missing',
   },
   'engine.max_rows': {
     schema: z.int().min(1).default(256),

@@ -3,7 +3,7 @@ import { emit } from '../../nn/onnx.ts';
 import { KeyValueCache } from './cache.ts';
 import type { Model } from './model.ts';
 import { cachedPositions } from './positions.ts';
-import { created, Session } from './session.ts';
+import { created, Session, type SessionOptions } from './session.ts';
 
 /** What one decode step reads: an entry for each row of the cache. */
 export interface DecodeStep {
@@ -31,13 +31,13 @@ type Outputs = Awaited<ReturnType<Session['run']>>;
 export class PolicyGraphs {
   readonly cache: KeyValueCache;
   readonly #model: Model;
-  readonly #threads: number;
+  readonly #options: SessionOptions;
   readonly #cacheNames: readonly string[];
   #sessions: Promise<{ prefill: Session; decode: Session }> | undefined;
 
-  constructor(model: Model, threads: number) {
+  constructor(model: Model, options: SessionOptions) {
     this.#model = model;
-    this.#threads = threads;
+    this.#options = { threads: options.threads, device: options.device };
     this.cache = new KeyValueCache(model.config);
     this.#cacheNames = Array.from({ length: model.config.layers }, (_, i) => [`key.${i}`, `value.${i}`]).flat();
   }
@@ -96,10 +96,9 @@ export class PolicyGraphs {
 
   async #create() {
     const { config, inputs, adapter } = this.#model;
-    const options = { threads: this.#threads };
     return {
-      prefill: await Session.create(emit(prefillForm(config, weightInputs(inputs, adapter))), options),
-      decode: await Session.create(emit(decodeForm(config, weightInputs(inputs, adapter))), options),
+      prefill: await Session.create(emit(prefillForm(config, weightInputs(inputs, adapter))), this.#options),
+      decode: await Session.create(emit(decodeForm(config, weightInputs(inputs, adapter))), this.#options),
     };
   }
 

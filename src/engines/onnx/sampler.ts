@@ -1,6 +1,7 @@
 import type { FinishReason } from '../../episode/episode.ts';
 import type { Generation } from '../contracts.ts';
 import type { KeyValueCache } from './cache.ts';
+import type { Device } from './device.ts';
 import type { Model } from './model.ts';
 import { PolicyGraphs } from './policy-graphs.ts';
 import { PrefixCache } from './prefix-cache.ts';
@@ -9,6 +10,7 @@ import { sampleTruncated, truncates } from './truncate.ts';
 
 export interface SamplerOptions {
   readonly threads: number;
+  readonly device?: Device | undefined;
   /** Sequences decoded together at most. */
   readonly maxRows: number;
   /** Tokens of prompts computed in one run at most; a longer prompt takes several before the next decode step. */
@@ -53,7 +55,7 @@ export class OnnxSamplerCore {
     this.#model = model;
     this.#options = options;
     this.#events = events;
-    this.#graphs = new PolicyGraphs(model, options.threads);
+    this.#graphs = new PolicyGraphs(model, options);
     this.#cache = this.#graphs.cache;
     this.#prefixes = new PrefixCache(options.prefixCacheBytes);
   }

@@ -2,13 +2,16 @@ import type { InferenceSession, Tensor } from 'onnxruntime-node';
 import type { DType, Shape } from '../../nn/graph.ts';
 import type { EmittedModel, TensorInfo } from '../../nn/onnx.ts';
 import { type Bindings, evalDim, showShape } from '../../nn/shape.ts';
+import { type Device, deviceRefusal } from './device.ts';
 
 /** A tensor's values: float32, int64, int32, and bool as bytes 0 or 1. Views into larger buffers are respected. */
 export type TensorData = Float32Array | BigInt64Array | Int32Array | Uint8Array;
 
 export interface SessionOptions {
   /** Intra-operator threads; the runtime takes all cores if not given. */
-  readonly threads?: number;
+  readonly threads?: number | undefined;
+  /** The CPU if not given; what the device has no kernel for, the CPU computes. */
+  readonly device?: Device | undefined;
 }
 
 export interface RunOptions {
@@ -25,7 +28,7 @@ let runtime: Promise<Runtime> | undefined;
 
 /** Loaded on first use, so that importing tokenloop never needs the native library. */
 function loadRuntime(): Promise<Runtime> {
-  runtime ??= import('onnxruntime-node').catch((cause: unknown) => {
+  runtime ??= import('onnxruntime-node').then(quiet).catch((cause: unknown) => {
     runtime = undefined;
     throw new Error(
       `the embedded engine needs onnxruntime-node, which cannot be loaded on ${process.platform}/${process.arch}: ` +
@@ -34,6 +37,12 @@ function loadRuntime(): Promise<Runtime> {
     );
   });
   return runtime;
+}
+
+/** The runtime would print why a device's library cannot be loaded, in red, beside throwing it. */
+function quiet(loaded: Runtime): Runtime {
+  loaded.env.logLevel = 'fatal';
+  return loaded;
 }
 
 const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));
@@ -62,14 +71,14 @@ export class Session {
   }
 
   static async create(model: EmittedModel, options: SessionOptions = {}): Promise<Session> {
-    const { threads } = options;
+    const { threads, device = 'cpu' } = options;
     if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1)) {
       throw new RangeError(`session threads must be a positive integer, got ${threads}`);
     }
     const loaded = await loadRuntime();
     try {
       const session = await loaded.InferenceSession.create(model.bytes, {
-        executionProviders: ['cpu'],
+        executionProviders: [device],
         graphOptimizationLevel: 'all',
         enableCpuMemArena: true,
         // Costs nothing without and saves a third of the memory (dynamic shapes defeat it anyway).
@@ -83,6 +92,8 @@ export class Session {
       });
       return new Session(model, loaded, session);
     } catch (cause) {
+      const refusal = deviceRefusal(device, messageOf(cause));
+      if (refusal !== undefined) throw new Error(refusal, { cause });
       throw new Error(`the runtime refused model "${model.name}": ${messageOf(cause)}`, { cause });
     }
   }
