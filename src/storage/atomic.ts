@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { makeDirectory, syncDirectory } from './directories.ts';
 
 /** What the system said, and what helps. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -22,6 +23,7 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array): 
   await replaceAtomically(path, async temporary => {
     await writeFile(temporary, data, { flush: true });
     await rename(temporary, path);
+    await syncDirectory(dirname(temporary));
   });
 }
 
@@ -41,6 +43,7 @@ export async function writeDirectoryAtomic(path: string, fill: (temporary: strin
     await rm(old, { recursive: true, force: true });
     if (existsSync(path)) await rename(path, old);
     await rename(temporary, path);
+    await syncDirectory(dirname(temporary));
     await rm(old, { recursive: true, force: true });
   });
 }
@@ -55,17 +58,20 @@ function oldOf(path: string): string {
   return `${resolve(path)}.old`;
 }
 
-/** Waits until every file of the directory is on the disk: a rename may get there before what it renames. */
+/** Waits until the directory is on the disk with every file: a rename may get there before what it renames. */
 async function flush(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isDirectory()) await syncDirectory(path);
     if (!entry.isFile()) continue;
-    const file = await open(join(entry.parentPath, entry.name), 'r+');
+    const file = await open(path, 'r+');
     try {
       await file.sync();
     } finally {
       await file.close();
     }
   }
+  await syncDirectory(directory);
 }
 
 const inProgress = new Set<string>();
@@ -76,7 +82,7 @@ async function replaceAtomically(path: string, write: (temporary: string) => Pro
   if (inProgress.has(temporary)) throw new Error(`${path} is being written already; wait for that to end`);
   inProgress.add(temporary);
   try {
-    await mkdir(dirname(temporary), { recursive: true });
+    await makeDirectory(dirname(temporary));
     await rm(temporary, { recursive: true, force: true });
     try {
       await write(temporary);

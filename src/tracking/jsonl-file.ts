@@ -1,5 +1,6 @@
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { makeDirectory } from '../storage/directories.ts';
 
 /**
  * A file of JSON objects, one a line, each with its `step`, in the order of the steps. A line is there whole or not at
@@ -18,14 +19,18 @@ export class JsonlFile {
   /**
    * Opens `path` for appending, creating it and its directory. With `resumeAfter` the records of later steps are
    * removed, since the resumed run will write them again; without it the file starts empty. A last line that a crash
-   * cut short is removed.
+   * cut short is removed. `cursor` is where those records begin, if it is known, which spares the search for it.
    */
-  static async open(path: string, { resumeAfter }: { readonly resumeAfter?: number } = {}): Promise<JsonlFile> {
-    await mkdir(dirname(path), { recursive: true });
+  static async open(
+    path: string,
+    { resumeAfter, cursor }: { readonly resumeAfter?: number; readonly cursor?: number | undefined } = {},
+  ): Promise<JsonlFile> {
+    await makeDirectory(dirname(path));
     // Appending mode: a write goes to the end of the file even after a failed one was cut off.
     const file = await open(path, 'a+');
     try {
-      const end = resumeAfter === undefined ? 0 : await endOf(file, path, resumeAfter);
+      const known = cursor !== undefined && (await isLineEnd(file, cursor)) ? cursor : undefined;
+      const end = resumeAfter === undefined ? 0 : (known ?? (await endOf(file, path, resumeAfter)));
       await file.truncate(end);
       return new JsonlFile(file, end);
     } catch (error) {
@@ -50,11 +55,24 @@ export class JsonlFile {
     return written;
   }
 
+  /** Waits until everything appended is on the disk; gives the end of the file, in bytes. */
+  async sync(): Promise<number> {
+    await this.#queue;
+    await this.#file.sync();
+    return this.#end;
+  }
+
   async close(): Promise<void> {
     await this.#queue;
     await this.#file.sync();
     await this.#file.close();
   }
+}
+
+async function isLineEnd(file: FileHandle, offset: number): Promise<boolean> {
+  if (offset === 0) return true;
+  const { bytesRead, buffer } = await file.read(Buffer.alloc(1), 0, 1, offset - 1);
+  return bytesRead === 1 && buffer[0] === 10;
 }
 
 /** Offset behind the last whole line whose step is at most `last`. */

@@ -60,6 +60,23 @@ describe('jsonlTracker', () => {
     expect(read('metrics.jsonl')).toBe(`${kept}{"step":3,"a":4}\n`);
   });
 
+  it('resumes at the cursor of the checkpoint, and searches where the file has no line end there', async () => {
+    const first = await jsonlTracker({ dir, serialize: serializeEpisode });
+    await first.log({ step: 1, metrics: { a: 1 } });
+    await first.episodes?.({ step: 1, phase: 'train', episodes: [episode('a')] });
+    const cursor = await first.cursor?.();
+    const kept = [read('metrics.jsonl'), read('episodes.jsonl')];
+    expect(cursor).toEqual({ metrics: kept[0]!.length, episodes: kept[1]!.length });
+    await first.log({ step: 2, metrics: { a: 2 } });
+    await first.close();
+    for (const known of [cursor, { metrics: 3 }, { metrics: 1e6 }, 'nonsense', undefined]) {
+      writeFileSync(join(dir, 'metrics.jsonl'), `${kept[0]}{"step":2,"a":3}\n`);
+      const tracker = await jsonlTracker({ dir, serialize: serializeEpisode, resumeAfter: 1, cursor: known });
+      await tracker.close();
+      expect([read('metrics.jsonl'), read('episodes.jsonl')]).toEqual(kept);
+    }
+  });
+
   it('names a line that it cannot read when resuming', async () => {
     writeFileSync(join(dir, 'metrics.jsonl'), '{"step":1}\noops\n{"step":2}\n');
     await expect(jsonlTracker({ dir, resumeAfter: 2 })).rejects.toThrow(/metrics\.jsonl:2: not JSON; remove/);

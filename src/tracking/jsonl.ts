@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { z } from 'zod';
 import type { Episode } from '../episode/episode.ts';
 import { JsonlFile } from './jsonl-file.ts';
 import type { Tracker } from './tracker.ts';
@@ -10,17 +11,23 @@ export interface JsonlOptions {
   readonly serialize?: (episode: Episode) => string;
   /** Continue the files of an earlier run, without the records of later steps than this one. */
   readonly resumeAfter?: number;
+  /** What `cursor()` gave when that step was done. */
+  readonly cursor?: unknown;
 }
+
+/** Ends of the two files in bytes. */
+const Cursor = z.object({ metrics: z.int().nonnegative(), episodes: z.int().nonnegative().optional() });
 
 /**
  * `metrics.jsonl`: `{"step": 3, "train/reward": 0.5, …}`, a line for each record, flat names; a number that JSON does
  * not have is written as a string ("NaN"). `episodes.jsonl`: the serialised episode with `step` and `phase` in front.
  */
-export async function jsonlTracker({ dir, serialize, resumeAfter }: JsonlOptions): Promise<Tracker> {
+export async function jsonlTracker({ dir, serialize, resumeAfter, cursor }: JsonlOptions): Promise<Tracker> {
   const mode = resumeAfter === undefined ? {} : { resumeAfter };
-  const metricsFile = await JsonlFile.open(join(dir, 'metrics.jsonl'), mode);
+  const ends = Cursor.safeParse(cursor).data;
+  const metricsFile = await JsonlFile.open(join(dir, 'metrics.jsonl'), { ...mode, cursor: ends?.metrics });
   const episodesFile = serialize
-    ? await JsonlFile.open(join(dir, 'episodes.jsonl'), mode).catch(async error => {
+    ? await JsonlFile.open(join(dir, 'episodes.jsonl'), { ...mode, cursor: ends?.episodes }).catch(async error => {
         await metricsFile.close();
         throw error;
       })
@@ -32,6 +39,10 @@ export async function jsonlTracker({ dir, serialize, resumeAfter }: JsonlOptions
       if (!episodesFile || !serialize) return;
       const head = `{"step":${step},"phase":${JSON.stringify(phase)},`;
       await episodesFile.append(episodes.map(episode => head + serialize(episode).slice(1)));
+    },
+    cursor: async () => {
+      const [metrics, episodes] = await Promise.all([metricsFile.sync(), episodesFile?.sync()]);
+      return { metrics, ...(episodes === undefined ? {} : { episodes }) };
     },
     close: async () => {
       await Promise.all([metricsFile.close(), episodesFile?.close()]);

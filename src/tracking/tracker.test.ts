@@ -46,3 +46,17 @@ it('reports and counts failures, thrown or rejected, and goes on', async () => {
   ]);
   expect(Object.fromEntries(all.failures)).toEqual({ throwing: 2, rejecting: 2 });
 });
+
+it('gathers the cursors of the trackers that have one, without that of one which fails', async () => {
+  const failures: TrackerFailure[] = [];
+  const all = fanOut(
+    [
+      { ...recording('a', []), cursor: () => ({ bytes: 3 }) },
+      recording('b', []),
+      { ...recording('c', []), cursor: () => Promise.reject(new Error('disk')) },
+    ],
+    failure => failures.push(failure),
+  );
+  expect(await all.cursors()).toEqual({ a: { bytes: 3 } });
+  expect(failures).toMatchObject([{ tracker: 'c', count: 1 }]);
+});

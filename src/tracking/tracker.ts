@@ -20,6 +20,8 @@ export interface Tracker {
   episodes?(record: EpisodesRecord): void | Promise<void>;
   /** A message for people. */
   text?(message: string): void | Promise<void>;
+  /** Makes everything logged so far durable; what continuing from here needs, as JSON, goes into the checkpoint. */
+  cursor?(): unknown;
   /** Waits until everything is written; nothing is logged afterwards. */
   close(): void | Promise<void>;
 }
@@ -32,7 +34,9 @@ export interface TrackerFailure {
 }
 
 /** Several trackers as one. Each gets every call; the failure of one is reported and counted and stops nothing. */
-export interface FanOut extends Required<Tracker> {
+export interface FanOut extends Required<Omit<Tracker, 'cursor'>> {
+  /** The cursors of the trackers that have one, by name. */
+  cursors(): Promise<Record<string, unknown>>;
   /** Tracker name → failures so far. */
   readonly failures: ReadonlyMap<string, number>;
 }
@@ -58,6 +62,14 @@ export function fanOut(trackers: readonly Tracker[], onError: (failure: TrackerF
     log: record => each(tracker => tracker.log(record)),
     episodes: record => each(tracker => tracker.episodes?.(record)),
     text: message => each(tracker => tracker.text?.(message)),
+    cursors: async () => {
+      const cursors: Record<string, unknown> = {};
+      await each(async tracker => {
+        const cursor = await tracker.cursor?.();
+        if (cursor !== undefined) cursors[tracker.name] = cursor;
+      });
+      return cursors;
+    },
     close: () => each(tracker => tracker.close()),
   };
 }
