@@ -132,16 +132,20 @@ describe('KeyValueCache', () => {
     );
   });
 
-  it('appends one position to every row as it would to each', () => {
+  it('appends one position to several rows as it would to each', () => {
     const [together, apart] = [new KeyValueCache(SHAPE), new KeyValueCache(SHAPE)];
     for (const cache of [together, apart]) {
       for (let row = 0; row < 3; row++) cache.addRow();
       cache.append(1, chunksOf([[7, 8]]), 0, 2, 2);
     }
     const chunks = chunksOf([[10], [11], [12]]);
-    together.appendToAll(chunks);
+    together.appendOne(0, 3, chunks);
     for (let row = 0; row < 3; row++) apart.append(row, chunks, row, 1, 1);
     expect(together.lengths).toEqual([1, 3, 1]);
+    // A run may have more rows than are in use.
+    together.appendOne(1, 1, chunks);
+    apart.append(1, chunks, 0, 1, 1);
+    expect(together.lengths).toEqual([1, 4, 1]);
     expect(rowsOf(together)).toEqual(rowsOf(apart));
   });
 
@@ -162,7 +166,7 @@ describe('KeyValueCache', () => {
       `cache row 0 is full at ${cache.length} tokens`,
     );
     cache.append(row, chunksOf([positions]), 0, positions.length, cache.length);
-    expect(() => cache.appendToAll(chunksOf([[0]]))).toThrow('cache row 0 is full');
+    expect(() => cache.appendOne(0, 1, chunksOf([[0]]))).toThrow('cache row 0 is full');
   });
 
   it('gets shorter again once it is empty, so that short rows are not read at the length of long ones', () => {

@@ -63,7 +63,12 @@ export class KeyValueCache {
 
   /** Makes room for rows of `length` tokens. */
   reserveLength(length: number): void {
-    if (length > this.#length) this.#reserve(this.rows, Math.ceil(length / LENGTH_STEP) * LENGTH_STEP);
+    this.reserve(this.rows, length);
+  }
+
+  /** Makes room for `rows` rows, in use or not, of `length` tokens. */
+  reserve(rows: number, length: number): void {
+    this.#reserve(rows, Math.max(this.#length, Math.ceil(length / LENGTH_STEP) * LENGTH_STEP));
   }
 
   /** View of rows [first, first + count), keys or values of one layer: [count, K, L, D]. */
@@ -73,25 +78,25 @@ export class KeyValueCache {
   }
 
   /**
-   * Appends one new position to every row.
-   * @param chunks keys of layer i at 2i and values at 2i + 1, each [rows, K, 1, D]
+   * Appends one new position to each of `count` rows from `first` on.
+   * @param chunks keys of layer i at 2i and values at 2i + 1, each [≥ count, K, 1, D]
    */
-  appendToAll(chunks: readonly Float32Array[]): void {
+  appendOne(first: number, count: number, chunks: readonly Float32Array[]): void {
     const { kvHeads, headDim } = this.#shape;
-    const { rows, lengths } = this;
+    const { lengths } = this;
     const length = this.#length;
-    for (let row = 0; row < rows; row++) this.#requireRoom(row, 1);
+    for (let row = first; row < first + count; row++) this.#requireRoom(row, 1);
     for (const [index, source] of chunks.entries()) {
       const target = this.#arrays[index]!;
       let from = 0;
-      for (let row = 0; row < rows; row++) {
+      for (let row = first; row < first + count; row++) {
         for (let head = 0; head < kvHeads; head++) {
           const to = ((row * kvHeads + head) * length + lengths[row]!) * headDim;
           for (let d = 0; d < headDim; d++) target[to + d] = source[from++]!;
         }
       }
     }
-    for (let row = 0; row < rows; row++) lengths[row]! += 1;
+    for (let row = first; row < first + count; row++) lengths[row]! += 1;
   }
 
   /**

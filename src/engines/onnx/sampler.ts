@@ -56,7 +56,7 @@ export class OnnxSamplerCore {
     this.#options = options;
     this.#events = events;
     this.#graphs = new PolicyGraphs(model, options);
-    this.#cache = this.#graphs.cache;
+    this.#cache = this.#graphs.newCache();
     this.#prefixes = new PrefixCache(options.prefixCacheBytes);
   }
 
@@ -157,7 +157,7 @@ export class OnnxSamplerCore {
       const missing = Math.max(...prompts.map(({ length }, i) => length - this.#cache.lengths[first + i]!));
       if (missing === 0) break;
       const chunk = Math.max(1, Math.floor(this.#options.prefillTokens / prefills.length));
-      await this.#graphs.prefill(prompts, first, Math.min(missing, chunk));
+      await this.#graphs.prefill(this.#cache, prompts, { first, chunk: Math.min(missing, chunk) });
     }
     prefills.forEach(({ tokens, requests }, i) => {
       if (requests.length === 1) return;
@@ -169,7 +169,7 @@ export class OnnxSamplerCore {
   async #decode(): Promise<void> {
     const rows = this.#rows;
     const uniforms = rows.map(({ random }) => uniform(random));
-    const { tokens, logprobs, distributions } = await this.#graphs.decode({
+    const { tokens, logprobs, distributions } = await this.#graphs.decode(this.#cache, {
       tokens: rows.map(({ next }) => next),
       temperatures: rows.map(({ request }) => request.params.temperature),
       uniforms,
