@@ -129,6 +129,11 @@ export interface Learner {
   load(directory: string): Promise<void>;
   /** Writes a Hugging Face checkpoint directory. */
   export(directory: string): Promise<void>;
+  /**
+   * Puts away what only an update needs (gradients, optimizer state) until it is needed again, and says how many bytes
+   * of memory that gave back. Absent where there is nothing to gain. An accumulated gradient must not be there.
+   */
+  sleep?(): Promise<number>;
   close(): Promise<void>;
 }
 

@@ -5,6 +5,7 @@ import { EpisodeError, messageOf } from '../episode/failure.ts';
 import type { Task } from '../episode/task.ts';
 import type { Renderer } from '../text/renderer.ts';
 import type { Admission, Lane } from './admission.ts';
+import type { Occurrence } from './order.ts';
 import { seedOf } from './seeds.ts';
 
 /** A group to be sampled. */
@@ -31,6 +32,15 @@ export interface EpisodeGroup {
 /** All episodes of the groups, greedy attempts too. */
 export function episodesOf(groups: readonly EpisodeGroup[]): Episode[] {
   return groups.flatMap(({ episodes, greedy }) => (greedy ? [...episodes, greedy] : episodes));
+}
+
+/** The group that attempts a task of the order. */
+export function specOf(
+  { task, group }: Occurrence,
+  run: { readonly samples: number; readonly greedy?: boolean | undefined; readonly context: { readonly seed: number } },
+): GroupSpec {
+  const { samples, greedy, context } = run;
+  return { task, group, samples, greedy, environmentSeed: seedOf(context.seed, 'environment', group) };
 }
 
 /** What episodes need beside their tasks. */

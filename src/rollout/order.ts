@@ -55,16 +55,44 @@ export interface Occurrence {
   readonly group: string;
 }
 
+/** An occurrence whose group was begun and not completed. */
+export interface Started {
+  /** Under the same name a group gets the same random streams again. */
+  readonly group: string;
+  /** Id of its task. */
+  readonly task: string;
+}
+
 /** Tasks in the order of a run. */
 export class TaskOrder extends DataOrder {
   readonly #tasks: readonly Task[];
+  #again: Occurrence[] = [];
 
   constructor(tasks: readonly Task[], seed: number) {
     super(tasks.length, seed);
     this.#tasks = tasks;
   }
 
+  /** Occurrences that come again before the rows behind the cursor. */
+  get again(): readonly Started[] {
+    return this.#again.map(({ group, task }) => ({ group, task: task.id }));
+  }
+
+  /** Continues at `cursor`; what had been begun comes first. */
+  override seek(cursor: Cursor, started: readonly Started[] = []): void {
+    super.seek(cursor);
+    this.#again = started.map(({ group, task: id }) => {
+      const task = this.#tasks.find(each => each.id === id);
+      if (task !== undefined) return { task, group };
+      throw new Error(
+        `the checkpoint was sampling the task ${JSON.stringify(id)}, which is not among the tasks; resume with the dataset the run was started with`,
+      );
+    });
+  }
+
   nextTask(): Occurrence {
+    const again = this.#again.shift();
+    if (again !== undefined) return again;
     const { row, epoch } = this.next();
     const task = this.#tasks[row]!;
     return { task, group: `${task.id}@${epoch}` };

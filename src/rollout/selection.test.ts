@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { perSample } from '../rewards/contracts.ts';
 import { byteRenderer } from '../testing/byte-tokenizer.ts';
 import { scriptedSampler } from '../testing/scripted-sampler.ts';
 import { immediate } from './admission.ts';
-import { readGroups, writeGroups } from './groups-file.ts';
+import { readBacklog, writeBacklog } from './groups-file.ts';
 import { TaskOrder } from './order.ts';
 import type { RolloutBatch } from './pipeline.ts';
 import { type GroupSelection, nextRound } from './selection.ts';
@@ -99,9 +99,9 @@ describe('dynamic sampling', () => {
     const { pipeline: before } = pipelineOf({ selection });
     await batches(before, 2);
     const directory = mkdtempSync(join(tmpdir(), 'waiting-'));
-    await writeGroups(join(directory, 'waiting.jsonl'), before.waiting);
+    await writeBacklog(join(directory, 'backlog.jsonl'), before.backlog);
     const { pipeline: after } = pipelineOf({ selection });
-    after.seek(before.cursor, await readGroups(join(directory, 'waiting.jsonl')));
+    after.seek(before.cursor, await readBacklog(join(directory, 'backlog.jsonl')));
     rmSync(directory, { recursive: true });
     const resumed = await batches(after, 3);
     const lasting = ({ groups }: RolloutBatch) => groups;
@@ -124,11 +124,14 @@ describe('dynamic sampling', () => {
 
   it('names the line of a file that holds no groups', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'waiting-'));
-    const path = join(directory, 'waiting.jsonl');
-    await writeGroups(path, []);
-    expect(await readGroups(path)).toEqual([]);
-    writeFileSync(path, '{"episodes":["{}"]}\n');
-    await expect(readGroups(path)).rejects.toThrow(/waiting\.jsonl:1: not a group of episodes: .*not an episode/);
+    const path = join(directory, 'backlog.jsonl');
+    const backlog = { waiting: [], started: [{ group: 'a@0', task: 'a' }], published: [0, 3] };
+    await writeBacklog(path, backlog);
+    expect(await readBacklog(path)).toEqual(backlog);
+    writeFileSync(path, `${readFileSync(path, 'utf8')}{"episodes":["{}"]}\n`);
+    await expect(readBacklog(path)).rejects.toThrow(/backlog\.jsonl:2: not a group of episodes: .*not an episode/);
+    writeFileSync(path, '{}\n');
+    await expect(readBacklog(path)).rejects.toThrow(/backlog\.jsonl:1: not the head of a backlog/);
     rmSync(directory, { recursive: true });
   });
 });

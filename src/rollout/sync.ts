@@ -1,13 +1,13 @@
 import type { Learner, Sampler } from '../engines/contracts.ts';
-import { checkFailureRate, failureCounts, withoutFailures } from './failures.ts';
-import { type EpisodeGroup, episodesOf, type GroupSpec, type RolloutContext, runGroups } from './groups.ts';
-import { episodeMetrics, sampledTokens } from './metrics.ts';
+import { judge, type Standard, sampledMetrics, tooFew } from './batch.ts';
+import { checkFailureRate } from './failures.ts';
+import { type EpisodeGroup, episodesOf, type RolloutContext, runGroups, specOf } from './groups.ts';
 import type { Cursor, TaskOrder } from './order.ts';
-import type { Pipeline, RolloutBatch } from './pipeline.ts';
-import { seedOf } from './seeds.ts';
-import { checkedSelection, type GroupSelection, nextRound } from './selection.ts';
+import { type Backlog, NO_BACKLOG, type Pipeline, type RolloutBatch } from './pipeline.ts';
+import { checkedSelection, nextRound } from './selection.ts';
 
-export interface SyncOptions {
+/** What every pipeline is told. */
+export interface PipelineOptions extends Standard {
   readonly sampler: Sampler;
   readonly order: TaskOrder;
   readonly context: RolloutContext;
@@ -17,12 +17,15 @@ export interface SyncOptions {
   readonly samples: number;
   /** Also one greedy attempt at each task. */
   readonly greedy?: boolean | undefined;
-  /** A group with fewer episodes that did not fail is not trained on. */
-  readonly minimumGroup: number;
   /** In [0, 1]: the run stops when more of a batch's episodes fail. */
   readonly maxFailureRate: number;
-  /** Replaces groups that teach nothing; all are taken when not given. */
-  readonly selection?: GroupSelection | undefined;
+}
+
+export interface SyncOptions extends PipelineOptions {
+  /** Frees the sampler's caches from the end of sampling until new weights are published. */
+  readonly samplerSleeps?: boolean | undefined;
+  /** A learner whose optimizer state is put away while episodes are sampled. */
+  readonly sleepingLearner?: Learner | undefined;
 }
 
 /**
@@ -42,17 +45,19 @@ export class SyncPipeline implements Pipeline {
     return this.#options.order.cursor;
   }
 
-  get waiting(): readonly EpisodeGroup[] {
-    return this.#waiting;
+  get backlog(): Backlog {
+    return { waiting: this.#waiting, started: this.#options.order.again, published: [] };
   }
 
-  seek(cursor: Cursor, waiting: readonly EpisodeGroup[] = []): void {
-    this.#options.order.seek(cursor);
+  seek(cursor: Cursor, { waiting, started }: Backlog = NO_BACKLOG): void {
+    this.#options.order.seek(cursor, started);
     this.#waiting = [...waiting];
   }
 
-  publish(learner: Learner): Promise<void> {
-    return this.#options.sampler.publish(learner);
+  async publish(learner: Learner): Promise<void> {
+    const { sampler } = this.#options;
+    await sampler.wake();
+    await sampler.publish(learner);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<RolloutBatch> {
@@ -60,8 +65,9 @@ export class SyncPipeline implements Pipeline {
   }
 
   async #collect(): Promise<RolloutBatch> {
-    const { sampler, context, groups: size, minimumGroup, maxFailureRate, selection } = this.#options;
+    const { sampler, context, groups: size, maxFailureRate, selection, samplerSleeps, sleepingLearner } = this.#options;
     const began = performance.now();
+    await sleepingLearner?.sleep?.();
     // Caches filled by an evaluation change the last bits of what comes after it, and a resumed run has none.
     await sampler.sleep();
     await sampler.wake();
@@ -70,57 +76,24 @@ export class SyncPipeline implements Pipeline {
     let [dropped, rejected] = [0, 0];
     const round = () => nextRound(selection, { groups: size, accepted: accepted.length, sampled: sampled.length });
     for (let count = round(); count > 0; count = round()) {
-      const groups = await runGroups(this.#specs(count), context);
+      const groups = await runGroups(
+        Array.from({ length: count }, () => specOf(this.#options.order.nextTask(), this.#options)),
+        context,
+      );
       sampled.push(...groups);
       checkFailureRate(episodesOf(sampled), maxFailureRate);
-      const usable = withoutFailures(groups, minimumGroup);
-      const taken = selection ? usable.filter(({ episodes }) => selection.accepts(episodes)) : usable;
-      accepted.push(...taken);
-      dropped += groups.length - usable.length;
-      rejected += usable.length - taken.length;
+      const judged = judge(groups, this.#options);
+      accepted.push(...judged.taken);
+      dropped += judged.dropped;
+      rejected += judged.rejected;
     }
+    if (samplerSleeps) await sampler.sleep();
     const seconds = (performance.now() - began) / 1000;
     const groups = accepted.slice(0, size);
     this.#waiting = accepted.slice(size);
-    if (selection && groups.length < size) {
-      context.log(
-        `only ${groups.length} of ${size} groups for this step: ${sampled.length} tasks were sampled, as many as rollout.max_oversampling allows, of which ${rejected} groups taught nothing and ${dropped} had too many failures`,
-      );
-    }
-
-    const episodes = episodesOf(sampled);
-    const metrics: Record<string, number> = {};
-    const measured = episodeMetrics(sampled.flatMap(group => group.episodes));
-    for (const [name, value] of Object.entries(measured)) metrics[`rollout/${name}`] = value;
-    if (selection) {
-      metrics['rollout/groups_sampled'] = sampled.length;
-      metrics['rollout/groups_waiting'] = this.#waiting.length;
-      // A step that only waiting groups feed samples nothing, and has no rate.
-      if (sampled.length > 0) {
-        metrics['rollout/dynamic_filtering_pass_rate'] = (sampled.length - dropped - rejected) / sampled.length;
-      }
-    }
-    const greedy = sampled.flatMap(group => group.greedy ?? []);
-    const { reward_mean: greedyReward } = episodeMetrics(greedy);
-    if (greedyReward !== undefined) metrics['rollout/greedy_reward_mean'] = greedyReward;
-    return {
-      groups,
-      episodes,
-      metrics: {
-        ...metrics,
-        ...failureCounts(episodes),
-        'rollout/groups_dropped': dropped,
-        'timing/generation': seconds,
-        'timing/tokens_per_second': episodes.reduce((sum, episode) => sum + sampledTokens(episode), 0) / seconds,
-      },
-    };
-  }
-
-  #specs(count: number): GroupSpec[] {
-    const { order, context, samples, greedy } = this.#options;
-    return Array.from({ length: count }, () => {
-      const { task, group } = order.nextTask();
-      return { task, group, samples, greedy, environmentSeed: seedOf(context.seed, 'environment', group) };
-    });
+    const waiting = selection && this.#waiting.length;
+    const report = { sampled, dropped, rejected, waiting, seconds };
+    if (selection && groups.length < size) context.log(tooFew(groups.length, size, report));
+    return { groups, episodes: episodesOf(sampled), metrics: sampledMetrics(report) };
   }
 }

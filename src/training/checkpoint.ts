@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Critic, Learner } from '../engines/contracts.ts';
 import { messageOf } from '../episode/failure.ts';
-import type { EpisodeGroup } from '../rollout/groups.ts';
-import { readGroups, writeGroups } from '../rollout/groups-file.ts';
+import { readBacklog, writeBacklog } from '../rollout/groups-file.ts';
+import { type Backlog, NO_BACKLOG } from '../rollout/pipeline.ts';
 import { writeDirectoryAtomic } from '../storage/atomic.ts';
 
 /**
- * A checkpoint is a directory `step-<n>` with the full state of the learner and of the critic, `waiting.jsonl` (groups
- * sampled for a later step) and `trainer.json`. It is written beside its place and renamed into it, so whatever bears
+ * A checkpoint is a directory `step-<n>` with the full state of the learner and of the critic, `backlog.jsonl` (what
+ * the pipeline held) and `trainer.json`. It is written beside its place and renamed into it, so whatever bears
  * the name is complete.
  */
 
@@ -35,7 +35,7 @@ export interface Trained {
 /** Everything beside the models' state that a run needs to continue as if it had never stopped. */
 export type TrainerState = Omit<z.infer<typeof TrainerState>, 'format'>;
 
-const WAITING = 'waiting.jsonl';
+const BACKLOG = 'backlog.jsonl';
 const NAME = /^step-(\d+)$/;
 const nameOf = (step: number) => `step-${String(step).padStart(8, '0')}`;
 
@@ -44,13 +44,13 @@ export async function saveCheckpoint(
   root: string,
   state: TrainerState,
   { learner, critic }: Trained,
-  { keep, waiting }: { readonly keep: number; readonly waiting: readonly EpisodeGroup[] },
+  { keep, backlog }: { readonly keep: number; readonly backlog?: Backlog | undefined },
 ): Promise<string> {
   const directory = join(root, nameOf(state.step));
   await writeDirectoryAtomic(directory, async temporary => {
     await learner.save(join(temporary, 'learner'));
     await critic?.save(join(temporary, 'critic'));
-    if (waiting.length > 0) await writeGroups(join(temporary, WAITING), waiting);
+    if (backlog !== undefined) await writeBacklog(join(temporary, BACKLOG), backlog);
     await writeFile(join(temporary, 'trainer.json'), `${JSON.stringify({ format: 1, ...state }, null, 2)}\n`);
   });
   for (const old of checkpoints(root).slice(0, -keep)) await rm(old, { recursive: true });
@@ -72,7 +72,7 @@ export async function loadCheckpoint(
   directory: string,
   { learner, critic }: Trained,
   seed: number,
-): Promise<TrainerState & { readonly waiting: readonly EpisodeGroup[] }> {
+): Promise<TrainerState & { readonly backlog: Backlog }> {
   const state = readTrainerState(directory);
   if (state.seed !== seed) {
     throw new Error(
@@ -81,8 +81,8 @@ export async function loadCheckpoint(
   }
   await learner.load(join(directory, 'learner'));
   await critic?.load(join(directory, 'critic'));
-  const waiting = join(directory, WAITING);
-  return { ...state, waiting: existsSync(waiting) ? await readGroups(waiting) : [] };
+  const backlog = join(directory, BACKLOG);
+  return { ...state, backlog: existsSync(backlog) ? await readBacklog(backlog) : NO_BACKLOG };
 }
 
 function readTrainerState(directory: string): TrainerState {

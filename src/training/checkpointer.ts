@@ -25,7 +25,7 @@ export interface Progress {
 /** What a checkpoint is taken of. */
 export interface Checkpointed extends Trained {
   /** Where in the data the run stands. */
-  readonly data: Pick<Pipeline, 'cursor' | 'seek'> & Partial<Pick<Pipeline, 'waiting'>>;
+  readonly data: Pick<Pipeline, 'cursor' | 'seek'> & Partial<Pick<Pipeline, 'backlog'>>;
   readonly kl?: KlController | undefined;
   readonly seed: number;
 }
@@ -47,8 +47,8 @@ export class Checkpointer {
     const newest = resume ? latestCheckpoint(directory) : undefined;
     if (newest === undefined) return { step: 0, updates: 0 };
     const { data, kl, seed } = this.#of;
-    const { step, updates, cursor, beta, waiting } = await loadCheckpoint(newest, this.#of, seed);
-    data.seek(cursor, waiting);
+    const { step, updates, cursor, beta, backlog } = await loadCheckpoint(newest, this.#of, seed);
+    data.seek(cursor, backlog);
     if (kl !== undefined && beta !== undefined) kl.restore({ value: beta });
     this.#saved = step;
     return { step, updates };
@@ -66,7 +66,7 @@ export class Checkpointer {
     const { directory, keep = 3 } = this.#options;
     const { data, kl, seed } = this.#of;
     const state = { step, updates, seed, cursor: data.cursor, ...(kl ? { beta: kl.value } : {}) };
-    await saveCheckpoint(directory, state, this.#of, { keep, waiting: data.waiting ?? [] });
+    await saveCheckpoint(directory, state, this.#of, { keep, backlog: data.backlog });
     this.#saved = step;
   }
 
