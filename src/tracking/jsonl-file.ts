@@ -1,19 +1,17 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { makeDirectory } from '../storage/directories.ts';
+import { AppendFile } from './append-file.ts';
 
 /**
  * A file of JSON objects, one a line, each with its `step`, in the order of the steps. A line is there whole or not at
- * all: what a failed write left behind is cut off again.
+ * all.
  */
 export class JsonlFile {
-  readonly #file: FileHandle;
-  #end: number;
-  #queue: Promise<void> = Promise.resolve();
+  readonly #file: AppendFile;
 
-  private constructor(file: FileHandle, end: number) {
+  private constructor(file: AppendFile) {
     this.#file = file;
-    this.#end = end;
   }
 
   /**
@@ -26,46 +24,26 @@ export class JsonlFile {
     { resumeAfter, cursor }: { readonly resumeAfter?: number; readonly cursor?: number | undefined } = {},
   ): Promise<JsonlFile> {
     await makeDirectory(dirname(path));
-    // Appending mode: a write goes to the end of the file even after a failed one was cut off.
-    const file = await open(path, 'a+');
-    try {
+    const keep = async (file: FileHandle) => {
+      if (resumeAfter === undefined) return 0;
       const known = cursor !== undefined && (await isLineEnd(file, cursor)) ? cursor : undefined;
-      const end = resumeAfter === undefined ? 0 : (known ?? (await endOf(file, path, resumeAfter)));
-      await file.truncate(end);
-      return new JsonlFile(file, end);
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
+      return known ?? (await endOf(file, path, resumeAfter));
+    };
+    return new JsonlFile(await AppendFile.open(path, keep));
   }
 
   /** Appends one line for each JSON text; they arrive together, or none does and the promise rejects. */
   append(lines: readonly string[]): Promise<void> {
-    const written = this.#queue.then(async () => {
-      const bytes = Buffer.from(lines.map(line => `${line}\n`).join(''));
-      try {
-        await this.#file.appendFile(bytes);
-        this.#end += bytes.length;
-      } catch (error) {
-        await this.#file.truncate(this.#end);
-        throw error;
-      }
-    });
-    this.#queue = written.catch(() => undefined);
-    return written;
+    return this.#file.append(Buffer.from(lines.map(line => `${line}\n`).join('')));
   }
 
   /** Waits until everything appended is on the disk; gives the end of the file, in bytes. */
-  async sync(): Promise<number> {
-    await this.#queue;
-    await this.#file.sync();
-    return this.#end;
+  sync(): Promise<number> {
+    return this.#file.sync();
   }
 
-  async close(): Promise<void> {
-    await this.#queue;
-    await this.#file.sync();
-    await this.#file.close();
+  close(): Promise<void> {
+    return this.#file.close();
   }
 }
 
