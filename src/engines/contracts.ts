@@ -2,34 +2,14 @@ import type { Loss } from '../algorithms/ops.ts';
 import type { FinishReason } from '../episode/episode.ts';
 import type { Image } from '../episode/task.ts';
 import type { Renderer } from '../text/renderer.ts';
+import type { SamplingParams } from './sampling.ts';
 
 /**
  * What a policy engine offers. A Sampler serves the policy, a Learner updates it; they are separate because some
  * engines can only sample. Token ids go in and come out; no engine sees text or knows an algorithm by name.
  */
 
-export interface SamplingParams {
-  /** > 0; 0 means greedy. */
-  readonly temperature: number;
-  /** Nucleus: keep the smallest set of tokens whose mass reaches topP, in (0, 1]; 1 is off. */
-  readonly topP: number;
-  /** Keep the topK most probable tokens; 0 is off. */
-  readonly topK: number;
-  /** Keep tokens with at least minP times the probability of the most probable one, in [0, 1); 0 is off. */
-  readonly minP: number;
-  /** ≥ 1. */
-  readonly maxTokens: number;
-  /** Generation ends after any of these; the token is part of the result. */
-  readonly stopTokens: readonly number[];
-}
-
-export const DEFAULT_SAMPLING: Omit<SamplingParams, 'maxTokens'> = {
-  temperature: 1,
-  topP: 1,
-  topK: 0,
-  minP: 0,
-  stopTokens: [],
-};
+export { DEFAULT_SAMPLING, type SamplingParams } from './sampling.ts';
 
 export interface GenerateRequest {
   /** [n] everything the policy sees; n ≥ 1. */
@@ -53,6 +33,29 @@ export interface Generation {
   /** [n] policy version of each token. */
   readonly versions: Int32Array;
   readonly finishReason: FinishReason;
+  /** The stop string that ended it: completed by the last token, which may say more. */
+  readonly stopString?: string | undefined;
+  /** [n] for each token, where the request asked for them. */
+  readonly topLogprobs?: readonly TopLogprobs[] | undefined;
+}
+
+/**
+ * The most probable tokens of the distribution that one token was drawn from, best first, ties by the lower id. Tokens
+ * that truncation leaves no probability are not among them.
+ */
+export interface TopLogprobs {
+  readonly tokens: Int32Array;
+  readonly logprobs: Float32Array;
+}
+
+/** Counters that only grow. */
+export interface SamplerStatistics {
+  /** Tokens of the prompts of all requests. */
+  readonly promptTokens: number;
+  /** Those of them whose keys and values were there already: of an earlier turn, or of a request with the same prompt. */
+  readonly cachedTokens: number;
+  /** Sequences that left the prefix cache because its memory was needed. */
+  readonly evictions: number;
 }
 
 export interface Sampler {
@@ -70,6 +73,8 @@ export interface Sampler {
   /** Frees what can be rebuilt (caches). `wake` makes the sampler usable again. */
   sleep(): Promise<void>;
   wake(): Promise<void>;
+  /** Absent where the engine does not tell. */
+  statistics?(): Promise<SamplerStatistics>;
   close(): Promise<void>;
 }
 
@@ -107,6 +112,17 @@ export interface OptimizerStepResult {
   readonly lr: number;
 }
 
+/** An exponential moving average of the trained weights. It begins as the weights that training started from. */
+export interface WeightAverage {
+  /** average ← beta · average + (1 − beta) · policy, beta in [0, 1). */
+  update(options: { beta: number }): Promise<void>;
+  /**
+   * Exchanges the policy's weights and the average; a second call takes it back. Between the two what is published,
+   * computed and exported is the average, and nothing must be trained or saved.
+   */
+  swap(): Promise<void>;
+}
+
 export interface Learner {
   readonly contextLength: number;
   /** Number of optimizer updates so far. */
@@ -124,7 +140,9 @@ export interface Learner {
   zeroGrad(): Promise<void>;
   /** reference ← beta · reference + (1 − beta) · policy, beta in [0, 1]; 0 copies the policy. */
   updateReference(options: { beta: number }): Promise<void>;
-  /** Writes / reads everything that training needs to continue exactly (weights, optimizer state, version, reference). */
+  /** Absent where the engine keeps none. It costs one more copy of the trained weights once it is used. */
+  readonly average?: WeightAverage | undefined;
+  /** Writes / reads everything that training needs to continue exactly (weights, optimizer, version, reference, average). */
   save(directory: string): Promise<void>;
   load(directory: string): Promise<void>;
   /** Writes a Hugging Face checkpoint directory. */

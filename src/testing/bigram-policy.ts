@@ -84,6 +84,7 @@ function* sampled(request: GenerateRequest, served: () => BigramTable): Generato
 
 function bigramLearner(table: BigramTable, contextLength: number): Learner {
   const reference = table.copy();
+  const average = table.copy();
   const gradient = new Float64Array(table.logits.length);
   let accumulated = false;
   let version = 0;
@@ -94,7 +95,12 @@ function bigramLearner(table: BigramTable, contextLength: number): Learner {
 
   const write = async (directory: string) => {
     await mkdir(directory, { recursive: true });
-    const state = { version, logits: [...table.logits], reference: [...reference.logits] };
+    const state = {
+      version,
+      logits: [...table.logits],
+      reference: [...reference.logits],
+      average: [...average.logits],
+    };
     await writeFile(join(directory, 'bigram.json'), JSON.stringify(state));
   };
 
@@ -159,11 +165,25 @@ function bigramLearner(table: BigramTable, contextLength: number): Learner {
         reference.logits[i] = beta * reference.logits[i]! + (1 - beta) * logit;
       }
     },
+    average: {
+      async update({ beta }) {
+        if (!(beta >= 0 && beta < 1)) throw new Error(`beta is ${beta}; it must be in [0, 1)`);
+        for (const [i, logit] of table.logits.entries()) {
+          average.logits[i] = beta * average.logits[i]! + (1 - beta) * logit;
+        }
+      },
+      async swap() {
+        const policy = table.logits.slice();
+        table.logits.set(average.logits);
+        average.logits.set(policy);
+      },
+    },
     save: write,
     async load(directory) {
       const state = JSON.parse(await readFile(join(directory, 'bigram.json'), 'utf8'));
       table.logits.set(state.logits);
       reference.logits.set(state.reference);
+      average.logits.set(state.average);
       version = state.version;
       forget();
     },

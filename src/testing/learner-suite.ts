@@ -19,8 +19,8 @@ export interface LearnerSuiteOptions {
   readonly without?: Readonly<Partial<Record<LearnerFeature, string>>>;
 }
 
-/** `average`: a reference that keeps a share of itself when it moves. */
-export type LearnerFeature = 'export' | 'average';
+/** `average`: a reference that keeps a share of itself when it moves. `moving average`: one of the weights. */
+export type LearnerFeature = 'export' | 'average' | 'moving average';
 
 /** Advantage-weighted likelihood with an entropy term: it reads everything that a loss may read. */
 const LOSS: Loss = {
@@ -190,6 +190,41 @@ export function learnerSuite(options: LearnerSuiteOptions): Check[] {
         assert.notDeepEqual(await reference(), await forward(learner));
       },
       ['average'],
+    ),
+
+    check(
+      'averages its weights, shows the average when asked to, and keeps it with the state',
+      async learner => {
+        const { average } = learner;
+        assert.ok(average, 'a learner without an average says so in `without`');
+        const averaged = async () => {
+          await average.swap();
+          const values = await forward(learner);
+          await average.swap();
+          return values;
+        };
+        const first = await forward(learner);
+        assert.deepEqual(await averaged(), first);
+        await update(learner);
+        const policy = await forward(learner);
+        assert.deepEqual(await averaged(), first);
+        for (const beta of [-0.1, 1, Number.NaN]) await assert.rejects(average.update({ beta }), /beta/);
+        await average.update({ beta: 0.5 });
+        const half = await averaged();
+        assert.notDeepEqual(half, first);
+        assert.notDeepEqual(half, policy);
+        await average.update({ beta: 0 });
+        assert.deepEqual(await averaged(), policy);
+        assert.deepEqual(await forward(learner), policy);
+        await withDirectory(async directory => {
+          await learner.save(directory);
+          await update(learner);
+          await average.update({ beta: 0 });
+          await learner.load(directory);
+          assert.deepEqual([await averaged(), await forward(learner)], [policy, policy]);
+        });
+      },
+      ['moving average'],
     ),
 
     check('refuses an update without a gradient', async learner => {

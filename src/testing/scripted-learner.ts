@@ -3,10 +3,10 @@ import { bigramPolicy } from './bigram-policy.ts';
 
 /** One call of a learner's method, with what it was given. */
 export type LearnerCall = {
-  [Method in LearnerMethod]: { readonly method: Method; readonly args: Parameters<Learner[Method]> };
+  [Method in LearnerMethod]: { readonly method: Method; readonly args: Parameters<NonNullable<Learner[Method]>> };
 }[LearnerMethod];
 
-type LearnerMethod = Exclude<keyof Learner, 'contextLength' | 'version'>;
+type LearnerMethod = Exclude<keyof Learner, 'contextLength' | 'version' | 'average'>;
 
 export interface ScriptedLearnerOptions {
   /** Does the work; a bigram policy over the byte tokenizer's vocabulary by default. */
@@ -43,6 +43,7 @@ export function scriptedLearner(options: ScriptedLearnerOptions = {}): ScriptedL
     optimizerStep: recorded('optimizerStep', learner.optimizerStep.bind(learner)),
     zeroGrad: recorded('zeroGrad', learner.zeroGrad.bind(learner)),
     updateReference: recorded('updateReference', learner.updateReference.bind(learner)),
+    average: learner.average,
     save: recorded('save', learner.save.bind(learner)),
     load: recorded('load', learner.load.bind(learner)),
     export: recorded('export', learner.export.bind(learner)),

@@ -11,6 +11,7 @@ import type {
   LossBatch,
   OptimizerStepResult,
   Sampler,
+  WeightAverage,
 } from '../contracts.ts';
 import { type LossProgram, record } from './loss-program.ts';
 import type { FromHost, HostCalls, HostInfo, HostOptions, ToHost } from './protocol.ts';
@@ -62,6 +63,10 @@ export class OnnxEngine implements Sampler, Learner, Critic {
   readonly contextLength: number;
   readonly vocabularySize: number;
   readonly parameters: number;
+  readonly average: WeightAverage = {
+    update: ({ beta }) => this.#call('updateAverage', beta),
+    swap: () => this.#call('swapAverage'),
+  };
   #version = 0;
   readonly #worker: Worker;
   readonly #calls = new Map<number, Pending>();

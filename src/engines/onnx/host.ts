@@ -50,6 +50,11 @@ export class EngineHost {
       },
       zeroGrad: () => learner.zeroGrad(),
       updateReference: beta => model.moveReference(beta),
+      updateAverage: beta => model.updateAverage(beta),
+      swapAverage: () => {
+        model.swapAverage();
+        sampler.weightsChanged();
+      },
       gradient: () => learner.gradient(),
       save: directory => saveState(directory, model, learner),
       load: async directory => {

@@ -30,6 +30,7 @@ export class Model {
   readonly #initial: () => Float32Array;
   #reference: Float32Array | undefined;
   #referenceMoved = false;
+  #average: Float32Array | undefined;
   #digest: string | undefined;
   readonly #views = new WeakMap<Float32Array, Readonly<Record<string, Float32Array>>>();
   #rotary: { length: number; tables: readonly RotaryTables[] } = { length: 0, tables: [] };
@@ -92,6 +93,34 @@ export class Model {
   set movedReference(reference: Float32Array | undefined) {
     this.#reference = reference;
     this.#referenceMoved = reference !== undefined;
+  }
+
+  /** average ← beta · average + (1 − beta) · weights; the average begins as the weights that training started from. */
+  updateAverage(beta: number): void {
+    if (!(beta >= 0 && beta < 1)) throw new RangeError(`the beta of the average is ${beta}; expected [0, 1)`);
+    this.#average ??= this.#initial();
+    const average = this.#average;
+    for (let i = 0; i < average.length; i++) average[i] = beta * average[i]! + (1 - beta) * this.weights[i]!;
+  }
+
+  /** Exchanges the weights and the average, in place. */
+  swapAverage(): void {
+    this.#average ??= this.#initial();
+    const [weights, average] = [this.weights, this.#average];
+    for (let i = 0; i < average.length; i++) {
+      const weight = weights[i]!;
+      weights[i] = average[i]!;
+      average[i] = weight;
+    }
+  }
+
+  /** The average where there is one: what a checkpoint must keep of it. */
+  get average(): Float32Array | undefined {
+    return this.#average;
+  }
+
+  set average(average: Float32Array | undefined) {
+    this.#average = average;
   }
 
   /** What tells the base of the adapter from others; it is computed once, for the base never changes. */

@@ -33,6 +33,8 @@ export interface HostCalls {
   optimizerStep(lr: number): OptimizerStepResult;
   zeroGrad(): void;
   updateReference(beta: number): void;
+  updateAverage(beta: number): void;
+  swapAverage(): void;
   gradient(): Record<string, Float32Array>;
   save(directory: string): Promise<void>;
   load(directory: string): Promise<{ version: number }>;

@@ -21,9 +21,9 @@ interface Meta {
 export async function saveState(directory: string, model: Model, learner: OnnxLearnerCore): Promise<void> {
   const { step, firstMoment, secondMoment } = learner.optimizerState();
   const meta: Meta = { version: model.version, optimizerStep: step, ...belonging(model) };
-  const { movedReference: reference } = model;
+  const { movedReference: reference, average } = model;
   const moments = { first_moment: firstMoment, second_moment: secondMoment };
-  const flat = { weights: model.weights, ...moments, ...(reference && { reference }) };
+  const flat = { weights: model.weights, ...moments, ...(reference && { reference }), ...(average && { average }) };
   await writeDirectoryAtomic(directory, async temporary => {
     const tensors = Object.entries(flat).map(([name, data]) => ({ name, shape: [data.length], data }));
     await writeSafetensors(join(temporary, STATE_FILE), tensors);
@@ -52,6 +52,7 @@ export async function loadState(directory: string, model: Model, learner: OnnxLe
     const secondMoment = file.readTensor('second_moment');
     file.readTensor('weights', model.weights);
     model.movedReference = file.tensors.has('reference') ? file.readTensor('reference') : undefined;
+    model.average = file.tensors.has('average') ? file.readTensor('average') : undefined;
     learner.loadOptimizerState({ step: meta.optimizerStep, firstMoment, secondMoment });
   } finally {
     file.close();
