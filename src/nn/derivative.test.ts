@@ -26,25 +26,30 @@ describe('gradients', () => {
     expect(errors).toEqual([]);
   });
 
-  it('of one head of causal attention over padded rows agree with finite differences', async () => {
-    const masked = constant(floats(0, -1e30, 0, 0), [2, 2]);
+  it('of one head of attention whose keys are spread agree with finite differences', async () => {
+    // Tokens 1 and 2 both follow token 0; each row has one query and two keys, the second of the first row not used.
+    const mask = { shape: ['N', 1, 2], dtype: 'float32', data: floats(0, -1e30, 0, 0, 0, 0) } as const;
     const errors = await gradientErrors({
       of: [
         ['N', 2],
         [6, 2],
       ],
-      symbols: { N: 3, B: 2 },
+      symbols: { N: 3 },
       fixed: {
-        pad: { shape: ['2*B'], dtype: 'int64', data: ints(0, 1, 2, 0) },
-        unpad: { shape: ['N'], dtype: 'int64', data: ints(0, 1, 2) },
-        real: { shape: ['2*B', 1], dtype: 'float32', data: floats(1, 1, 1, 0) },
+        mask,
+        places: { shape: ['2*N'], dtype: 'int64', data: ints(0, 0, 0, 1, 0, 2) },
+        own: { shape: ['N'], dtype: 'int64', data: ints(0, 3, 5) },
+        extra: { shape: [1, 2], dtype: 'int64', data: ints(2, 4) },
+        line: { shape: ['N'], dtype: 'int64', data: ints(0, 0, 0) },
+        repeated: { shape: ['N', 1], dtype: 'float32', data: floats(1, 0, 0) },
       },
-      build: ([x, w], { pad, unpad, real }) => {
-        const qkv = ops.reshape(ops.padRows(ops.linear(x!, w!), pad!, unpad!), ['B', 2, 6]);
+      build: ([x, w], fixed) => {
+        const qkv = ops.reshape(ops.linear(x!, w!), [1, 'N', 6]);
         const [q, k, v] = [0, 2, 4].map(at => ops.slice(qkv, 2, at, at + 2));
-        const scores = ops.add(ops.matmul(q!, ops.transpose(k!, [0, 2, 1])), masked);
-        const context = ops.matmul(ops.softmax(scores), v!);
-        return ops.unpadRows(ops.reshape(context, ['2*B', 2]), unpad!, pad!, real!);
+        const places = fixed as unknown as ops.Spread;
+        const ofRows = (keys: Node) => ops.reshape(ops.spread(keys, places), ['N', 2, 2]);
+        const scores = ops.matmul(ops.reshape(q!, ['N', 1, 2]), ops.transpose(ofRows(k!), [0, 2, 1]));
+        return ops.matmul(ops.softmax(ops.add(scores, fixed.mask!)), ofRows(v!));
       },
     });
     expect(errors).toEqual([]);

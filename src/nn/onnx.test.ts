@@ -24,9 +24,17 @@ describe('emit', () => {
   });
 
   it('leaves out what no output needs', () => {
-    const [pad, unpad] = [input('pad', ['M'], 'int64'), input('unpad', ['N'], 'int64')];
-    const model = emit({ y: ops.padRows(input('x', ['N', 4]), pad, unpad) });
-    expect(model.inputs.map(each => each.name)).toEqual(['pad', 'x']);
+    const index = (name: string, ...shape: string[]) => input(name, shape, 'int64');
+    const model = emit({
+      y: ops.spread(input('x', [2, 'N', 4]), {
+        places: index('places', 'M'),
+        own: index('own', 'N'),
+        extra: index('extra', 'E', 'R'),
+        line: index('line', 'N'),
+        repeated: input('repeated', ['N', 1]),
+      }),
+    });
+    expect(model.inputs.map(each => each.name)).toEqual(['x', 'places']);
   });
 
   it('gives outputs their names, also where one value has several or is an input', async () => {

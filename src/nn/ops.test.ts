@@ -6,6 +6,9 @@ const f = (...shape: (number | string)[]) => input('x', shape);
 const i = (...shape: (number | string)[]) => input('i', shape, 'int64');
 const b = (...shape: (number | string)[]) => input('b', shape, 'bool');
 
+const spread = (x: Node) =>
+  ops.spread(x, { places: i('M'), own: i('N'), extra: i('E', 'R'), line: i('N'), repeated: f('N', 1) });
+
 describe('builders refuse', () => {
   const refused: readonly (readonly [name: string, build: () => Node, message: string])[] = [
     ['empty names', () => input('', [2]), 'input: the name is empty'],
@@ -42,8 +45,8 @@ describe('builders refuse', () => {
     ['index lengths', () => ops.scatterAddRows(i('N'), f('M', 2), 4), 'index [N] and updates [M,2] differ in length'],
     ['taking elsewhere', () => ops.takeLast(f('N', 5), i('M')), 'takeLast: index [M] does not fit x [N,5]'],
     ['putting elsewhere', () => ops.putLast(i('N'), f('M'), 3), 'putLast: index [N] and values [M] differ'],
-    ['an inverse', () => ops.padRows(f('N', 2), i('M'), i('M')), 'padRows: the inverse index [M] does not fit x [N,2]'],
-    ['real', () => ops.unpadRows(f('M', 2), i('N'), i('M'), f('M')), 'unpadRows: real is [M], needs [M,1]'],
+    ['rows that are spread', () => spread(f('N', 2)), 'spread: x needs 3 axes, got [N,2]'],
+    ['another inverse', () => spread(f(2, 'K', 4)), 'spread: an index [N] does not fit x [2,K,4]'],
     ['axes twice', () => ops.reduceSum(f(2, 3), [1, -1]), 'reduceSum: an axis is named twice: [1,-1] of [2,3]'],
     ['axes outside', () => ops.reduceMax(f(2, 3), [2]), 'reduceMax: axis 2 is outside [2,3]'],
     ['scalars', () => ops.softmax(f()), 'softmax: a scalar has no last axis'],

@@ -116,26 +116,31 @@ export const full = (value: number, shape: Shape): Node => expand(scalar(value),
 export const dimension = (dim: Dim): Node =>
   typeof dim === 'number' ? scalar(dim) : apply('dimension', [], { dims: [dim] });
 
-/** x [R, ...], index int64 [P...] → [P..., ...]. Indices may repeat; the gradient adds up (`scatterAddRows`). */
-export const gatherRows = (x: Node, index: Node): Node => apply('gatherRows', [x, index]);
+/** x [R, ...], index int64 [P...] → [P..., ...], or along another axis. Indices may repeat: the gradient adds up. */
+export const gatherRows = (x: Node, index: Node, axis = 0): Node => apply('gatherRows', [x, index], { axis });
 /** index int64 [P], updates [P, d] → [rows, d]: row r is the sum of the updates whose index is r. */
 export const scatterAddRows = (index: Node, updates: Node, rows: Dim): Node =>
   apply('scatterAddRows', [index, updates], { rows: [rows] });
+/** Where `spread` puts the rows of its argument, told twice: from the places, and from the rows. */
+export interface Spread {
+  /** int64 [M] the row at each place; any row at a place that is not used. */
+  readonly places: Node;
+  /** int64 [N] one place of each row. */
+  readonly own: Node;
+  /** int64 [E, R] lines of further places, filled up with places that are not used. */
+  readonly extra: Node;
+  /** int64 [N] the line of `extra` that a row has; any where it has none. */
+  readonly line: Node;
+  /** float32 [N, 1] 1 where a row has such a line, else 0. */
+  readonly repeated: Node;
+}
 /**
- * Packed rows x [N, d] → padded rows [M, d]: row i is x[pad[i]]. pad int64 [M] may point a padding place at any row,
- * e.g. 0; unpad int64 [N] says where each packed row went (unique).
- *
- * The gradient of x is the gradient at its place, dy[unpad]; padding places contribute nothing. That is exact when
- * the gradient at padding places is zero, which holds when every value that depends on one is dropped by `unpadRows`
- * or has weight zero (masked attention).
+ * x [h, N, d] → [h, M, d]: a row at each place, some at several. `gatherRows` along axis 1, with a derivative that
+ * gathers the gradients of a row's places instead of scattering them, which is slow. It is exact when the gradient at
+ * unused places is zero, as it is where attention masks them.
  */
-export const padRows = (x: Node, pad: Node, unpad: Node): Node => apply('padRows', [x, pad, unpad]);
-/**
- * Padded rows y [M, d] → packed rows [N, d]: y[unpad]. The gradient of y is dy[pad] · real, where real float32 [M, 1]
- * is 1 at real places and 0 at padding places. Unlike `gatherRows` it needs no scatter.
- */
-export const unpadRows = (y: Node, unpad: Node, pad: Node, real: Node): Node =>
-  apply('unpadRows', [y, unpad, pad, real]);
+export const spread = (x: Node, { places, own, extra, line, repeated }: Spread): Node =>
+  apply('spread', [x, places, own, extra, line, repeated]);
 /** x [..., V], index int64 [...] → [...]: one element of the last axis each. */
 export const takeLast = (x: Node, index: Node): Node => apply('takeLast', [x, index]);
 /** index int64 [...], values [...] → [..., size]: the values at their indices, zero elsewhere. */

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { packBatch } from '../../src/engines/onnx/batch.ts';
 import { exportModel } from '../../src/engines/onnx/export.ts';
 import { Model } from '../../src/engines/onnx/model.ts';
-import { sequencePositions } from '../../src/engines/onnx/positions.ts';
+import { packedPositions } from '../../src/engines/onnx/positions.ts';
 import { Session } from '../../src/engines/onnx/session.ts';
 import { writeSafetensors } from '../../src/nn/checkpoint/safetensors.ts';
 import { trainingForm, valueForm, weightInputs } from '../../src/nn/models/decoder.ts';
@@ -28,9 +28,9 @@ async function outputs(model: Model, sequences: readonly (readonly number[])[]):
   const all: Float32Array[] = [];
   for (const tokens of sequences) {
     const predict = Uint8Array.from([0, ...tokens.map(() => 1)]);
-    const { feeds, symbols } = packBatch([{ tokens: Int32Array.from([...tokens, 0]), predict }]);
+    const { feeds, symbols, rows } = packBatch([{ tokens: Int32Array.from([...tokens, 0]), predict }], model.config);
     const { targets: _, ...inputs } = feeds;
-    const positions = sequencePositions(model, symbols.T);
+    const positions = packedPositions(model, rows);
     const { result: values } = await session.run({ ...model.views(model.weights), ...inputs, ...positions }, symbols);
     all.push(Float32Array.from(values as Float32Array));
   }

@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LearnerSequence } from '../contracts.ts';
-import { checkSequence, inputLength, membership, microBatches, packBatch } from './batch.ts';
+import { checkSequence, inputTokens, membership, microBatches, packBatch } from './batch.ts';
+import { growTree } from './tree.ts';
+
+const config = { heads: 4, kvHeads: 2, headDim: 8, hiddenSize: 32, intermediateSize: 64 };
 
 const sequence: fc.Arbitrary<LearnerSequence> = fc
   .array(fc.record({ token: fc.nat(9), predict: fc.nat(1) }), { minLength: 1, maxLength: 9 })
@@ -10,57 +13,69 @@ const sequence: fc.Arbitrary<LearnerSequence> = fc
     predict: Uint8Array.from(places, (place, t) => (t === 0 ? 0 : place.predict)),
   }));
 
+/** Few tokens, so that many sequences begin alike. */
+const similar = fc
+  .array(fc.array(fc.nat(2), { minLength: 1, maxLength: 12 }), { maxLength: 12 })
+  .map(all => all.map(tokens => Int32Array.from(tokens)));
+
 describe('microBatches', () => {
   it('covers every index once, within the budget unless a sequence alone exceeds it', () => {
     fc.assert(
-      fc.property(fc.array(fc.integer({ min: 1, max: 50 })), fc.integer({ min: 1, max: 200 }), (lengths, budget) => {
-        const batches = microBatches(lengths, budget);
-        expect(batches.flat().sort((a, b) => a - b)).toEqual(lengths.map((_, index) => index));
+      fc.property(similar, fc.integer({ min: 1, max: 40 }), fc.boolean(), (inputs, budget, share) => {
+        const batches = microBatches(inputs, budget, share);
+        expect(batches.flat().sort((a, b) => a - b)).toEqual(inputs.map((_, index) => index));
         for (const batch of batches) {
-          const padded = batch.length * Math.max(...batch.map(index => lengths[index]!));
-          expect(batch.length === 1 || padded <= budget).toBe(true);
-        }
-        // No two neighbours would have fitted into one.
-        for (const [i, batch] of batches.slice(1).entries()) {
-          const before = batches[i]!;
-          expect((before.length + 1) * lengths[before[0]!]!).toBeGreaterThan(budget);
-          expect(lengths[batch[0]!]!).toBeLessThanOrEqual(lengths[before.at(-1)!]!);
+          const { tokens } = growTree(
+            batch.map(index => inputs[index]!),
+            share,
+          );
+          expect(batch.length === 1 || tokens.length <= budget).toBe(true);
         }
       }),
     );
+  });
+
+  it('begins with the longest, and closes a batch where the next sequence does not fit', () => {
+    const inputs = [3, 9, 4, 8, 2].map((length, n) => new Int32Array(length).fill(n));
+    expect(microBatches(inputs, 12, true)).toEqual([[1], [3, 2], [0, 4]]);
+    expect(microBatches(inputs, 5, true)).toEqual([[1], [3], [2], [0, 4]]);
+  });
+
+  it('keeps sequences with a common prefix together, which counts once', () => {
+    const group = (prompt: number) =>
+      [0, 1, 2].map(answer => Int32Array.of(prompt, prompt, prompt, prompt, 7, answer, answer));
+    // 4 + 1 + 3 × 2 = 11 tokens each.
+    const inputs = [group(5), group(6)].flatMap(([a, b, c]) => [c!, a!, b!]);
+    const together = microBatches(inputs, 21, true).map(batch => batch.toSorted());
+    expect(together).toEqual([
+      [0, 1, 2],
+      [3, 4, 5],
+    ]);
+    expect(microBatches(inputs, 22, true)).toHaveLength(1);
+    expect(microBatches(inputs, 21, false)).toEqual([
+      [0, 1, 2],
+      [3, 4, 5],
+    ]);
+    expect(microBatches(inputs, 10, true).map(batch => batch.length)).toEqual([2, 1, 2, 1]);
   });
 });
 
 describe('packBatch', () => {
   it('gives each token, target and place back when it is unpacked', () => {
     fc.assert(
-      fc.property(fc.array(sequence, { minLength: 1, maxLength: 5 }), sequences => {
-        const { symbols, feeds, offsets } = packBatch(sequences);
-        const lengths = sequences.map(inputLength);
-        expect(symbols).toEqual({
-          N: lengths.reduce((a, b) => a + b, 0),
-          B: sequences.length,
-          T: Math.max(...lengths),
-          P: offsets.at(-1)!,
-          S: sequences.length,
-        });
-        const starts = lengths.map((_, i) => lengths.slice(0, i).reduce((a, b) => a + b, 0));
-        for (const [row, { tokens, predict }] of sequences.entries()) {
-          const [start, length] = [starts[row]!, lengths[row]!];
-          const packed = [...feeds.tokens.subarray(start, start + length)].map(Number);
-          expect(packed).toEqual([...tokens.subarray(0, length)]);
-          for (let t = 0; t < symbols.T; t++) {
-            // Padded place (row, t) shows the packed token there, and the token shows its padded place.
-            const padded = row * symbols.T + t;
-            expect(feeds.real[padded]).toBe(t < length ? 1 : 0);
-            if (t >= length) continue;
-            expect(Number(feeds.pad[padded])).toBe(start + t);
-            expect(Number(feeds.unpad[start + t])).toBe(padded);
-          }
+      fc.property(fc.array(sequence, { minLength: 1, maxLength: 5 }), fc.boolean(), (sequences, share) => {
+        const { symbols, feeds, offsets, rows } = packBatch(sequences, config, share);
+        const inputs = sequences.map(inputTokens);
+        const { depth, paths } = rows.tree;
+        expect(symbols).toMatchObject({ P: offsets.at(-1)!, S: sequences.length });
+        expect(feeds.tokens).toHaveLength(symbols.B * symbols.Q);
+        if (!share) expect(depth).toHaveLength(inputs.reduce((sum, { length }) => sum + length, 0));
+        for (const [s, { tokens, predict }] of sequences.entries()) {
+          expect(Int32Array.from(paths[s]!, n => Number(feeds.tokens[n]))).toEqual(inputs[s]);
           const predicted = [...predict.keys()].filter(t => predict[t] === 1);
-          const places = Array.from({ length: offsets[row + 1]! - offsets[row]! }, (_, i) => offsets[row]! + i);
-          expect(places.map(p => Number(feeds.places[p]) - start + 1)).toEqual(predicted);
-          expect(places.map(p => Number(feeds.targets[p]))).toEqual(predicted.map(t => tokens[t]!));
+          const positions = Array.from({ length: offsets[s + 1]! - offsets[s]! }, (_, i) => offsets[s]! + i);
+          expect(positions.map(p => Number(feeds.places[p]))).toEqual(predicted.map(t => paths[s]![t - 1]));
+          expect(positions.map(p => Number(feeds.targets[p]))).toEqual(predicted.map(t => tokens[t]!));
         }
       }),
     );

@@ -1,91 +1,105 @@
 import type { LearnerSequence } from '../contracts.ts';
+import { type AttentionSizes, cutRows, type RowFeeds, type Rows, rowFeeds } from './rows.ts';
+import { growTree, neighbours } from './tree.ts';
 
 /**
  * Packing for the learner: sequences are cut into micro-batches by a token budget, and each micro-batch becomes the
  * integer inputs of the training form (see nn/models/decoder.ts).
  */
 
+/** What a model reads of a sequence: all but its last token, which is only ever predicted. */
+export function inputTokens({ tokens }: LearnerSequence): Int32Array {
+  return tokens.subarray(0, Math.max(1, tokens.length - 1));
+}
+
 /**
- * Groups sequence indices into micro-batches whose padded size (rows × longest input) stays within `budget`. Longest
- * first, so that rows of similar length share a batch; a sequence longer than the budget gets one of its own.
- * Depends on the lengths only.
+ * Groups sequences into micro-batches of at most `budget` tokens, a shared prefix counted once. Sequences that share
+ * one stay together where they fit; the longest come first, so that keys of similar length share a batch. A sequence
+ * longer than the budget gets a micro-batch of its own.
+ * @param inputs what the model reads of each sequence
+ * @returns indices of sequences
  */
-export function microBatches(lengths: readonly number[], budget: number): number[][] {
-  const order = lengths.map((_, index) => index).sort((a, b) => lengths[b]! - lengths[a]! || a - b);
+export function microBatches(inputs: readonly Int32Array[], budget: number, share: boolean): number[][] {
   const batches: number[][] = [];
   let current: number[] = [];
-  let longest = 0;
-  for (const index of order) {
-    longest ||= lengths[index]!;
-    if (current.length > 0 && (current.length + 1) * longest > budget) {
-      batches.push(current);
-      current = [];
-      longest = lengths[index]!;
-    }
-    current.push(index);
+  let used = 0;
+  const close = () => {
+    if (current.length > 0) batches.push(current);
+    current = [];
+    used = 0;
+  };
+  for (const family of families(inputs, share)) {
+    const total = family.reduce((sum, { fresh }) => sum + fresh, 0);
+    if (total <= budget && used + total > budget) close();
+    family.forEach(({ index, fresh }, place) => {
+      const length = inputs[index]!.length;
+      const begins = place === 0 || current.length === 0;
+      if (used + (begins ? length : fresh) > budget) close();
+      used += current.length === 0 ? length : fresh;
+      current.push(index);
+    });
   }
-  if (current.length > 0) batches.push(current);
+  close();
   return batches;
 }
 
+/** A sequence, and how many of its tokens are not those of the one before it in the family. */
+interface Member {
+  readonly index: number;
+  readonly fresh: number;
+}
+
+/** Runs of sequences that share prefixes, those with the longest sequence first. */
+function families(inputs: readonly Int32Array[], share: boolean): Member[][] {
+  const { order, shared } = neighbours(inputs, share);
+  const found: Member[][] = [];
+  order.forEach((index, place) => {
+    const member = { index, fresh: inputs[index]!.length - shared[place]! };
+    if (shared[place] === 0) found.push([member]);
+    else found.at(-1)!.push(member);
+  });
+  const longest = (family: readonly Member[]) => Math.max(...family.map(({ index }) => inputs[index]!.length));
+  const lengths = new Map(found.map(family => [family, longest(family)]));
+  return found.sort((a, b) => lengths.get(b)! - lengths.get(a)! || a[0]!.index - b[0]!.index);
+}
+
 export interface PackedBatch {
-  readonly symbols: {
-    readonly N: number;
-    readonly B: number;
-    readonly T: number;
-    readonly P: number;
-    readonly S: number;
-  };
-  readonly feeds: {
+  /** Rows, queries and keys of a row, predicted positions, sequences; E and R of `Rows`. */
+  readonly symbols: Readonly<Record<'B' | 'Q' | 'T' | 'E' | 'R' | 'P' | 'S', number>>;
+  readonly feeds: RowFeeds & {
     readonly tokens: BigInt64Array;
-    readonly pad: BigInt64Array;
-    readonly unpad: BigInt64Array;
-    readonly real: Float32Array;
     readonly places: BigInt64Array;
     readonly targets: BigInt64Array;
   };
+  readonly rows: Rows;
   /** [S + 1] the positions of sequence s are [offsets[s], offsets[s+1]). */
   readonly offsets: readonly number[];
 }
 
-/** Number of input tokens of a sequence: its last token is only ever predicted. */
-export function inputLength(sequence: LearnerSequence): number {
-  return Math.max(1, sequence.tokens.length - 1);
-}
-
-/** Packs sequences, each with at least one predicted position between them, into one training batch. */
-export function packBatch(sequences: readonly LearnerSequence[]): PackedBatch {
-  const lengths = sequences.map(inputLength);
-  const T = Math.max(...lengths);
-  const B = sequences.length;
-  const N = lengths.reduce((sum, length) => sum + length, 0);
+/**
+ * Packs sequences, each with at least one predicted position between them, into one training batch.
+ * @param share whether prefixes that sequences have in common are computed once
+ */
+export function packBatch(sequences: readonly LearnerSequence[], config: AttentionSizes, share = true): PackedBatch {
+  const tree = growTree(sequences.map(inputTokens), share);
+  const rows = cutRows(tree, config);
+  const { B, Q, T, E, R } = rows;
+  const tokens = new BigInt64Array(B * Q);
+  for (const [n, token] of tree.tokens.entries()) tokens[n] = BigInt(token);
   const offsets = [0];
-  for (const { predict } of sequences) offsets.push(offsets.at(-1)! + predict.reduce((count, p) => count + p, 0));
-  const P = offsets.at(-1)!;
-
-  const tokens = new BigInt64Array(N);
-  const unpad = new BigInt64Array(N);
-  const pad = new BigInt64Array(B * T);
-  const real = new Float32Array(B * T);
-  const places = new BigInt64Array(P);
-  const targets = new BigInt64Array(P);
-  let packed = 0;
-  let place = 0;
-  sequences.forEach((sequence, row) => {
-    for (let t = 0; t < lengths[row]!; t++) {
-      tokens[packed] = BigInt(sequence.tokens[t]!);
-      unpad[packed] = BigInt(row * T + t);
-      pad[row * T + t] = BigInt(packed);
-      real[row * T + t] = 1;
-      if (sequence.predict[t + 1] === 1) {
-        places[place] = BigInt(packed);
-        targets[place] = BigInt(sequence.tokens[t + 1]!);
-        place += 1;
-      }
-      packed += 1;
-    }
+  const places: bigint[] = [];
+  const targets: bigint[] = [];
+  sequences.forEach((sequence, s) => {
+    sequence.predict.forEach((predicted, t) => {
+      if (predicted !== 1) return;
+      places.push(BigInt(tree.paths[s]![t - 1]!));
+      targets.push(BigInt(sequence.tokens[t]!));
+    });
+    offsets.push(places.length);
   });
-  return { symbols: { N, B, T, P, S: B }, feeds: { tokens, pad, unpad, real, places, targets }, offsets };
+  const symbols = { B, Q, T, E, R, P: places.length, S: sequences.length };
+  const predictions = { places: BigInt64Array.from(places), targets: BigInt64Array.from(targets) };
+  return { symbols, feeds: { ...rowFeeds(rows), tokens, ...predictions }, rows, offsets };
 }
 
 /** [S, P] with 1 where position p belongs to sequence s. */

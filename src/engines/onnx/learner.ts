@@ -4,20 +4,22 @@ import { trainingForm, valueForm, type Weights, weightInputs } from '../../nn/mo
 import { view } from '../../nn/models/parameters.ts';
 import { emit } from '../../nn/onnx.ts';
 import type { ForwardResult, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
-import { checkSequence, inputLength, membership, microBatches, type PackedBatch, packBatch } from './batch.ts';
+import { checkSequence, inputTokens, membership, microBatches, type PackedBatch, packBatch } from './batch.ts';
 import type { Device } from './device.ts';
 import { type LossProgram, replay } from './loss-program.ts';
 import type { Model } from './model.ts';
 import { AdamW, clipFactor, globalNorm } from './optimizer.ts';
-import { sequencePositions } from './positions.ts';
+import { packedPositions } from './positions.ts';
 import { created, Session } from './session.ts';
 import { symbolicOps } from './symbolic.ts';
 
 export interface LearnerOptions {
   readonly threads: number;
   readonly device?: Device | undefined;
-  /** Padded tokens per micro-batch. */
+  /** Tokens per micro-batch, a shared prefix counted once. */
   readonly maxTokens: number;
+  /** Whether prefixes that sequences share are computed once; they are when not given. */
+  readonly treePacking?: boolean | undefined;
   readonly betas: readonly [number, number];
   readonly eps: number;
   readonly weightDecay: number;
@@ -171,15 +173,17 @@ export class OnnxLearnerCore {
   *#micro(batch: LearnerBatch): Generator<{ indices: number[]; packed: PackedBatch }> {
     // A sequence without predictions has nothing to compute.
     const used = batch.sequences.flatMap((sequence, index) => (sequence.predict.includes(1) ? [index] : []));
-    const lengths = used.map(index => inputLength(batch.sequences[index]!));
-    for (const group of microBatches(lengths, this.#options.maxTokens)) {
+    const { maxTokens, treePacking = true } = this.#options;
+    const inputs = used.map(index => inputTokens(batch.sequences[index]!));
+    for (const group of microBatches(inputs, maxTokens, treePacking)) {
       const indices = group.map(position => used[position]!);
-      yield { indices, packed: packBatch(indices.map(index => batch.sequences[index]!)) };
+      const sequences = indices.map(index => batch.sequences[index]!);
+      yield { indices, packed: packBatch(sequences, this.#model.config, treePacking) };
     }
   }
 
-  #feeds({ feeds, symbols }: PackedBatch, temperature: number): Feeds {
-    const positions = sequencePositions(this.#model, symbols.T);
+  #feeds({ feeds, rows }: PackedBatch, temperature: number): Feeds {
+    const positions = packedPositions(this.#model, rows);
     return { ...feeds, ...positions, inverse_temperature: Float32Array.of(1 / temperature) };
   }
 

@@ -2,7 +2,9 @@ import { expect, it } from 'vitest';
 import { MASKED } from '../../nn/models/attention.ts';
 import type { DecoderConfig } from '../../nn/models/families.ts';
 import { rotaryTables } from '../../nn/models/rope.ts';
-import { cachedPositions, causalMask, sequencePositions } from './positions.ts';
+import { cachedPositions, causalMask, packedPositions } from './positions.ts';
+import { cut } from './rows.ts';
+import { growTree } from './tree.ts';
 
 const ropes = [
   { frequencies: [1, 0.5], scale: 1 },
@@ -25,7 +27,7 @@ it('masks the future, and what lies before the window', () => {
 });
 
 it('gives each kind of layer its mask and its tables', () => {
-  const feeds = sequencePositions(model, 3);
+  const feeds = packedPositions(model, cut(growTree([Int32Array.of(5, 6, 7)], false), 1));
   expect(rows(feeds.mask!, 3)).toEqual(['x..', 'xx.', 'xxx']);
   expect(rows(feeds['mask.1']!, 3)).toEqual(['x..', 'xx.', '.xx']);
   expect(feeds.cos).toHaveLength(6);

@@ -1,6 +1,7 @@
 import { MASKED } from '../../nn/models/attention.ts';
 import { kindInput } from '../../nn/models/layers.ts';
 import type { Model } from './model.ts';
+import { type Rows, rowMask } from './rows.ts';
 
 /**
  * The inputs of a graph that say where tokens stand and what they may attend to: rotary tables and masks, one for each
@@ -20,17 +21,26 @@ export function causalMask(length: number, window: number | null = null): Float3
   return mask;
 }
 
-/** Tables and masks of whole sequences, the longest of `length` tokens. */
-export function sequencePositions(model: Source, length: number): Feeds {
+/** Tables and masks of whole sequences, packed in rows. */
+export function packedPositions(model: Source, rows: Rows): Feeds {
   const { config } = model;
+  const { tree, B, Q } = rows;
   const feeds: Feeds = {};
-  model.rotary(length).forEach(({ cos, sin }, kind) => {
-    const used = length * config.ropes[kind]!.frequencies.length;
-    feeds[kindInput('cos', kind)] = cos.subarray(0, used);
-    feeds[kindInput('sin', kind)] = sin.subarray(0, used);
+  model.rotary(tree.depth.reduce((most, depth) => Math.max(most, depth + 1), 0)).forEach(({ cos, sin }, kind) => {
+    const width = config.ropes[kind]!.frequencies.length;
+    for (const [name, table] of [
+      ['cos', cos],
+      ['sin', sin],
+    ] as const) {
+      const placed = new Float32Array(B * Q * width);
+      for (const [n, depth] of tree.depth.entries()) {
+        placed.set(table.subarray(depth * width, (depth + 1) * width), n * width);
+      }
+      feeds[kindInput(name, kind)] = placed;
+    }
   });
   config.windows.forEach((window, kind) => {
-    feeds[kindInput('mask', kind)] = causalMask(length, window);
+    feeds[kindInput('mask', kind)] = rowMask(rows, window);
   });
   return feeds;
 }

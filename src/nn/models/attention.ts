@@ -15,7 +15,6 @@ import {
   rmsNorm,
   slice,
   softCap,
-  softmax,
   sub,
   transpose,
 } from '../ops.ts';
@@ -23,9 +22,8 @@ import { mulDims } from '../shape.ts';
 import type { DecoderConfig } from './families.ts';
 
 /**
- * Grouped-query attention in two forms: over whole padded sequences (training), and over a chunk of new tokens beside
- * a cache of earlier keys and values (sampling). B rows, T sequence length, C chunk length, L cache length,
- * H query heads, K key/value heads, G = H / K, D head size, R rotated elements of a head.
+ * Grouped-query attention of a chunk of new tokens beside a cache of earlier keys and values (sampling), and what it
+ * has in common with that of whole sequences (row-attention.ts). B rows, C chunk length, L cache length, H query heads, K key/value heads, G = H / K, D head size, R rotated elements of a head.
  */
 
 /** Additive mask value: finite, so that a row of nothing else still has a defined softmax. */
@@ -54,12 +52,12 @@ export interface LayerInputs {
  * Rotary position embedding in the half-split convention of Llama checkpoints (RoFormer, arXiv 2104.09864): the pairs
  * are (x_i, x_{i+R/2}) among the first R elements of a head; the others stay as they are.
  */
-function rotate(x: Node, { cos, sin }: { readonly cos: Node; readonly sin: Node }, headDim: number): Node {
+export function rotate(x: Node, { cos, sin }: { readonly cos: Node; readonly sin: Node }, headDim: number): Node {
   const half = cos.shape.at(-1) as number;
-  const first = slice(x, 3, 0, half);
-  const second = slice(x, 3, half, 2 * half);
-  const rest = 2 * half < headDim ? [slice(x, 3, 2 * half, headDim)] : [];
-  return concat([sub(mul(first, cos), mul(second, sin)), add(mul(second, cos), mul(first, sin)), ...rest], 3);
+  const first = slice(x, -1, 0, half);
+  const second = slice(x, -1, half, 2 * half);
+  const rest = 2 * half < headDim ? [slice(x, -1, 2 * half, headDim)] : [];
+  return concat([sub(mul(first, cos), mul(second, sin)), add(mul(second, cos), mul(first, sin)), ...rest], -1);
 }
 
 /** Weights of `rmsNorm` from a stored norm vector. */
@@ -67,8 +65,8 @@ export function normWeight(config: DecoderConfig, stored: Node): Node {
   return config.normOffset === 0 ? stored : add(stored, scalar(config.normOffset));
 }
 
-/** Normalises each query and key head. x [B, H+K, C, D], stored [2D] */
-function normHeads(config: DecoderConfig, x: Node, stored: Node): Node {
+/** Normalises each query and key head. x [..., H+K, C, D], stored [2D] */
+export function normHeads(config: DecoderConfig, x: Node, stored: Node): Node {
   const { heads, kvHeads, headDim } = config;
   const weight = normWeight(config, stored);
   const ofHeads = (start: number, count: number) =>
@@ -103,21 +101,6 @@ function mergeHeads(config: DecoderConfig, context: Node, rows: string, length: 
   const { heads, headDim } = config;
   const byHead = transpose(reshape(context, [rows, heads, length, headDim]), [0, 2, 1, 3]);
   return reshape(byHead, [mulDims(rows, length), heads * headDim]);
-}
-
-/**
- * Causal attention over whole sequences.
- * @param qkv [B*T, (H+2K)*D] padded rows
- * @param inputs rotary tables [T, R/2]
- * @param mask [T, T] additive
- * @returns [B*T, H*D]
- */
-export function sequenceAttention(config: DecoderConfig, qkv: Node, inputs: LayerInputs, mask: Node): Node {
-  const { heads, kvHeads } = config;
-  const { query, key, value } = splitHeads(config, qkv, 'B', 'T', inputs);
-  const scores = maskedScores(config, query, key, mask, ['T', 'T']);
-  const weights = reshape(softmax(scores), ['B', kvHeads, mulDims(heads / kvHeads, 'T'), 'T']);
-  return mergeHeads(config, matmul(weights, value), 'B', 'T');
 }
 
 /**

@@ -11,7 +11,7 @@ import { KeyValueCache } from '../../engines/onnx/cache.ts';
 import { OnnxLearnerCore } from '../../engines/onnx/learner.ts';
 import { record } from '../../engines/onnx/loss-program.ts';
 import { Model } from '../../engines/onnx/model.ts';
-import { cachedPositions, sequencePositions } from '../../engines/onnx/positions.ts';
+import { cachedPositions, packedPositions } from '../../engines/onnx/positions.ts';
 import { OnnxSamplerCore } from '../../engines/onnx/sampler.ts';
 import { Session } from '../../engines/onnx/session.ts';
 import { emit } from '../onnx.ts';
@@ -69,12 +69,12 @@ describe.each(GOLDEN_MODELS)('%s', name => {
     const session = await Session.create(emit({ logits }), { threads: 1 });
     // The last token is only ever predicted: one more lets the logits after it be seen.
     const batch = data.sequences.map(tokens => sequence([...tokens, 0], [0, ...tokens.map(() => 1)]));
-    const packed = packBatch(batch);
+    const packed = packBatch(batch, model.config);
     const outputs = await session.run(
       {
         ...model.views(model.weights),
         ...packed.feeds,
-        ...sequencePositions(model, packed.symbols.T),
+        ...packedPositions(model, packed.rows),
       },
       packed.symbols,
     );

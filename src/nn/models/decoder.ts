@@ -12,7 +12,6 @@ import {
   logSoftmax,
   mul,
   neg,
-  padRows,
   reduceSum,
   reshape,
   rmsNorm,
@@ -20,21 +19,21 @@ import {
   slice,
   softCap,
   takeLast,
-  unpadRows,
   where,
 } from '../ops.ts';
 import { mulDims } from '../shape.ts';
-import { type Chunk, cachedAttention, type LayerInputs, normWeight, sequenceAttention } from './attention.ts';
+import { type Chunk, cachedAttention, type LayerInputs, normWeight } from './attention.ts';
 import type { DecoderConfig } from './families.ts';
 import { kindInput } from './layers.ts';
 import { type Adapter, adapt } from './lora.ts';
 import type { Parameter } from './parameters.ts';
+import { rowAttention } from './row-attention.ts';
 
 /**
- * The decoder as a graph: a training form (whole sequences, packed rows) with tokens or values as its result, a prefill
+ * The decoder as a graph: a training form (whole sequences, packed) with tokens or values as its result, a prefill
  * form and a decode form (new tokens over a cache). All read the same weights, in the checkpoint's layout.
  *
- * Symbols: N packed tokens, B rows, T longest row, P predicted positions, C chunk, L cache length, V vocabulary; R is
+ * Symbols: B rows, Q tokens and T keys of a row in the training form, P predicted positions, C chunk, L cache length, V vocabulary; R is
  * the number of rotated elements of a head.
  */
 
@@ -119,20 +118,24 @@ export interface TrainingGraph {
 }
 
 /**
- * Last hidden states [N, hidden] of whole sequences. Inputs: `tokens` [N] of all rows one after another; `pad` [B*T]
- * and `unpad` [N] move packed rows to padded places and back, `real` [B*T, 1] marks the places in use; `cos`, `sin`
- * [T, R/2] for each kind of rotary embedding and `mask` [T, T], additive, for each window (see `kindInput`).
+ * Last hidden states [B*Q, hidden] of whole sequences, where sequences that begin alike share the tokens of their
+ * beginning. Inputs: `tokens` [B*Q] in B rows of Q; `cos`, `sin` [B*Q, R/2] at each token's position for each kind of
+ * rotary embedding; and for the attention (see row-attention.ts) `mask` [B, 1, Q, T], additive, for each window (see
+ * `kindInput`), and the indices of `spread`: `keys` [B*T], `own` and `line` [B*Q], `extra` [E, R], `repeated` [B*Q, 1].
  */
 function packedForm(config: DecoderConfig, weights: Weights): Node {
-  const inputs = layerInputs(config, weights, (name, columns) => input(name, ['T', columns]));
-  const masks = config.windows.map((_, kind) => input(kindInput('mask', kind), ['T', 'T']));
-  const pad = input('pad', ['B*T'], 'int64');
-  const unpad = input('unpad', ['N'], 'int64');
-  const real = input('real', ['B*T', 1]);
-  return decoderBlocks(config, weights, input('tokens', ['N'], 'int64'), (qkv, layer) => {
-    const mask = masks[config.layerKinds[layer]!.window]!;
-    return unpadRows(sequenceAttention(config, padRows(qkv, pad, unpad), inputs(layer), mask), unpad, pad, real);
-  });
+  const inputs = layerInputs(config, weights, (name, columns) => input(name, ['B*Q', columns]));
+  const masks = config.windows.map((_, kind) => input(kindInput('mask', kind), ['B', 1, 'Q', 'T']));
+  const places = {
+    places: input('keys', ['B*T'], 'int64'),
+    own: input('own', ['B*Q'], 'int64'),
+    extra: input('extra', ['E', 'R'], 'int64'),
+    line: input('line', ['B*Q'], 'int64'),
+    repeated: input('repeated', ['B*Q', 1]),
+  };
+  return decoderBlocks(config, weights, input('tokens', ['B*Q'], 'int64'), (qkv, layer) =>
+    rowAttention(config, qkv, inputs(layer), places, masks[config.layerKinds[layer]!.window]!),
+  );
 }
 
 /**

@@ -8,7 +8,7 @@ import { packBatch } from '../../engines/onnx/batch.ts';
 import { OnnxLearnerCore } from '../../engines/onnx/learner.ts';
 import { record } from '../../engines/onnx/loss-program.ts';
 import { Model } from '../../engines/onnx/model.ts';
-import { sequencePositions } from '../../engines/onnx/positions.ts';
+import { packedPositions } from '../../engines/onnx/positions.ts';
 import { Session } from '../../engines/onnx/session.ts';
 import { openCheckpoint } from '../checkpoint/directory.ts';
 import { emit } from '../onnx.ts';
@@ -55,9 +55,9 @@ async function outputs(data: LoraGolden, model: Model): Promise<Float32Array[]> 
   const all: Float32Array[] = [];
   for (const tokens of data.sequences) {
     const predict = Uint8Array.from([0, ...tokens.map(() => 1)]);
-    const { feeds, symbols } = packBatch([{ tokens: Int32Array.from([...tokens, 0]), predict }]);
+    const { feeds, symbols, rows } = packBatch([{ tokens: Int32Array.from([...tokens, 0]), predict }], model.config);
     const { targets: _, ...inputs } = feeds;
-    const positions = sequencePositions(model, symbols.T);
+    const positions = packedPositions(model, rows);
     const run = await session.run({ ...model.views(model.weights), ...inputs, ...positions }, symbols);
     all.push(Float32Array.from(run.result as Float32Array));
   }

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { golden, SCORE_MODELS, scoreGolden } from '../../../tests/support/goldens.ts';
 import { packBatch } from '../../engines/onnx/batch.ts';
 import { Model } from '../../engines/onnx/model.ts';
-import { sequencePositions } from '../../engines/onnx/positions.ts';
+import { packedPositions } from '../../engines/onnx/positions.ts';
 import { Session } from '../../engines/onnx/session.ts';
 import { writeCheckpoint } from '../checkpoint/directory.ts';
 import { gradients } from '../derivative.ts';
@@ -42,6 +42,7 @@ describe.each(SCORE_MODELS)('the value head of %s', name => {
         tokens: Int32Array.from([...tokens, 0]),
         predict: Uint8Array.from([0, ...tokens.map(() => 1)]),
       })),
+      model.config,
     );
     const expected = (prefix: string) => data.sequences.flatMap((_, i) => [...data.tensors.get(`${prefix}.${i}`)!]);
     const { targets: _, ...feeds } = packed.feeds;
@@ -49,7 +50,7 @@ describe.each(SCORE_MODELS)('the value head of %s', name => {
       {
         ...model.views(model.weights),
         ...feeds,
-        ...sequencePositions(model, packed.symbols.T),
+        ...packedPositions(model, packed.rows),
         target: Float32Array.from(expected('targets')),
       },
       packed.symbols,

@@ -63,11 +63,14 @@ const reductions = (op: typeof ops.reduceSum, map?: Map) =>
     }),
   );
 
-/** Three packed rows of two sequences (2 and 1 tokens) in a padded [2, 2] batch. */
-const packing = {
-  pad: { shape: ['M'], dtype: 'int64', data: ints(0, 1, 2, 0) },
-  unpad: { shape: ['N'], dtype: 'int64', data: ints(0, 1, 2) },
-  real: { shape: ['M', 1], dtype: 'float32', data: Float32Array.of(1, 1, 1, 0) },
+/** Three rows at seven places: row 0 at three of them, row 1 at one, row 2 at two, and one that is not used. */
+const spreading = {
+  places: { shape: ['M'], dtype: 'int64', data: ints(0, 2, 0, 1, 0, 2, 0) },
+  own: { shape: ['N'], dtype: 'int64', data: ints(0, 3, 5) },
+  extra: { shape: [2, 2], dtype: 'int64', data: ints(2, 4, 1, 6) },
+  line: { shape: ['N'], dtype: 'int64', data: ints(0, 1, 1) },
+  repeated: { shape: ['N', 1], dtype: 'float32', data: Float32Array.of(1, 0, 1) },
+  used: { shape: ['M', 1], dtype: 'float32', data: Float32Array.of(1, 1, 1, 1, 1, 1, 0) },
 } as const;
 
 const CASES: Partial<Record<PrimitiveName, readonly GradientCase[]>> = {
@@ -237,6 +240,7 @@ const CASES: Partial<Record<PrimitiveName, readonly GradientCase[]>> = {
     { of: [[3]], build: ([x]) => ops.gatherRows(x!, constant(ints(1, 1), [2])) },
     { of: [['M', 2, 2]], symbols, build: ([x]) => ops.gatherRows(x!, constant(ints(1, 1, 0, 2), [2, 2])) },
     { of: [['M', 2]], symbols, build: ([x]) => ops.gatherRows(x!, constant(ints(1), [])) },
+    { of: [[2, 'M', 2]], symbols, build: ([x]) => ops.gatherRows(x!, constant(ints(1, 0, 1, 1), [2, 2]), 1) },
     {
       of: [[3, 2]],
       symbols,
@@ -254,27 +258,13 @@ const CASES: Partial<Record<PrimitiveName, readonly GradientCase[]>> = {
       build: ([x], { index }) => ops.scatterAddRows(index!, x!, 'M'),
     },
   ],
-  // Padding places of padRows count for nothing downstream, as its derivative assumes: here they are multiplied by 0.
-  padRows: [
+  // The unused place counts for nothing downstream, as the derivative assumes: here it is multiplied by 0.
+  spread: [
     {
-      of: [['N', 2]],
-      symbols: { N: 3, M: 4 },
-      fixed: packing,
-      build: ([x], { pad, unpad, real }) => ops.mul(ops.padRows(x!, pad!, unpad!), real!),
-    },
-    {
-      of: [['N', 1]],
-      symbols: { N: 3, M: 4 },
-      fixed: packing,
-      build: ([x], { pad, unpad, real }) => ops.unpadRows(ops.exp(ops.padRows(x!, pad!, unpad!)), unpad!, pad!, real!),
-    },
-  ],
-  unpadRows: [
-    {
-      of: [['M', 2]],
-      symbols: { N: 3, M: 4 },
-      fixed: packing,
-      build: ([y], { pad, unpad, real }) => ops.unpadRows(y!, unpad!, pad!, real!),
+      of: [[2, 'N', 2]],
+      symbols: { N: 3, M: 7 },
+      fixed: spreading,
+      build: ([x], { used, ...indices }) => ops.mul(ops.spread(x!, indices as unknown as ops.Spread), used!),
     },
   ],
   takeLast: [

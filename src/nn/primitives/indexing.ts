@@ -1,5 +1,5 @@
 import type { Dim, Node } from '../graph.ts';
-import { sameShape, showShape, sizeOf } from '../shape.ts';
+import { mulDims, sameShape, showShape, sizeOf } from '../shape.ts';
 import { expandTarget } from './layout.ts';
 import { type Emission, primitive, requireDType, requireRank } from './primitive.ts';
 
@@ -10,35 +10,26 @@ function zeros(emission: Emission, shape: readonly Dim[]): string {
 
 const lastAxis = (emission: Emission) => emission.dims([-1]);
 
-/** x [n, d], two index vectors, the first as long as the result. */
-function inferMovedRows(op: string, [x, index, inverse]: readonly Node[]) {
-  requireRank(op, x!, 2, 'x');
-  requireDType(op, x!, 'float32');
-  for (const each of [index!, inverse!]) {
-    requireDType(op, each, 'int64');
-    requireRank(op, each, 1, 'an index');
-  }
-  if (inverse!.shape[0] !== x!.shape[0]) {
-    throw new RangeError(`${op}: the inverse index ${showShape(inverse!.shape)} does not fit x ${showShape(x!.shape)}`);
-  }
-  return { shape: [index!.shape[0]!, x!.shape[1]!], dtype: 'float32' as const };
-}
-
 export const indexing = {
-  // x [R, ...], index [P...] -> [P..., ...]. Indices may repeat.
-  gatherRows: primitive({
-    infer: ([x, index]) => {
+  // x [..., R, ...], index [P...] -> [..., P..., ...]. Indices may repeat.
+  gatherRows: primitive<{ axis: number }>({
+    infer: ([x, index], { axis }) => {
       requireDType('gatherRows', index!, 'int64');
       if (x!.shape.length === 0) throw new RangeError('gatherRows: x has no axis to gather along');
-      return { shape: [...index!.shape, ...x!.shape.slice(1)], dtype: x!.dtype };
+      return { shape: [...x!.shape.slice(0, axis), ...index!.shape, ...x!.shape.slice(axis + 1)], dtype: x!.dtype };
     },
-    derivative: ({ inputs: [x, index] }, dy, ops) => {
-      const [rows, ...rest] = x!.shape;
+    derivative: ({ inputs: [x, index], attributes: { axis } }, dy, ops) => {
       const count = sizeOf(index!.shape);
-      const updates = ops.reshape(dy, [count, sizeOf(rest)]);
-      return [ops.reshape(ops.scatterAddRows(ops.reshape(index!, [count]), updates, rows!), x!.shape), undefined];
+      const before = x!.shape.slice(0, axis);
+      const after = x!.shape.slice(axis + 1);
+      const rows = x!.shape[axis]!;
+      const [outer, inner] = [sizeOf(before), sizeOf(after)];
+      const first = ops.transpose(ops.reshape(dy, [outer, count, inner]), [1, 0, 2]);
+      const updates = ops.reshape(first, [count, mulDims(outer, inner)]);
+      const summed = ops.reshape(ops.scatterAddRows(ops.reshape(index!, [count]), updates, rows), [rows, outer, inner]);
+      return [ops.reshape(ops.transpose(summed, [1, 0, 2]), x!.shape), undefined];
     },
-    emit: (emission, inputs) => emission.node('Gather', inputs, { axis: 0 }),
+    emit: (emission, inputs, { attributes: { axis } }) => emission.node('Gather', inputs, { axis }),
   }),
 
   // index [P], updates [P, d] -> [rows, d]. ScatterElements, because ScatterND with reduction loses updates when
@@ -68,28 +59,28 @@ export const indexing = {
     },
   }),
 
-  padRows: primitive({
-    infer: inputs => inferMovedRows('padRows', inputs),
-    derivative: ({ inputs: [, , unpad] }, dy, ops) => [ops.gatherRows(dy, unpad!), undefined, undefined],
-    emit: (emission, [x, pad]) => emission.node('Gather', [x!, pad!], { axis: 0 }),
-  }),
-
-  unpadRows: primitive({
-    infer: inputs => {
-      const [y, , , real] = inputs;
-      requireDType('unpadRows', real!, 'float32');
-      if (!sameShape(real!.shape, [y!.shape[0]!, 1])) {
-        throw new RangeError(`unpadRows: real is ${showShape(real!.shape)}, needs ${showShape([y!.shape[0]!, 1])}`);
+  // x [h, N, d], places [M] -> [h, M, d]; the other indices say where x went, so that the derivative only gathers.
+  spread: primitive({
+    infer: ([x, places, own, extra, line, repeated]) => {
+      requireDType('spread', x!, 'float32');
+      requireRank('spread', x!, 3, 'x');
+      requireDType('spread', repeated!, 'float32');
+      for (const each of [places!, own!, extra!, line!]) requireDType('spread', each, 'int64');
+      requireRank('spread', places!, 1, 'the index');
+      requireRank('spread', extra!, 2, 'the index of further places');
+      const [heads, rows, width] = x!.shape;
+      for (const each of [own!, line!, repeated!]) {
+        if (sizeOf(each.shape) === rows) continue;
+        throw new RangeError(`spread: an index ${showShape(each.shape)} does not fit x ${showShape(x!.shape)}`);
       }
-      return inferMovedRows('unpadRows', inputs);
+      return { shape: [heads!, places!.shape[0]!, width!], dtype: 'float32' };
     },
-    derivative: ({ inputs: [, unpad, pad, real] }, dy, ops) => [
-      ops.mul(ops.padRows(dy, pad!, unpad!), real!),
-      undefined,
-      undefined,
-      undefined,
-    ],
-    emit: (emission, [y, unpad]) => emission.node('Gather', [y!, unpad!], { axis: 0 }),
+    derivative: ({ inputs: [, , own, extra, line, repeated] }, dy, ops) => {
+      const further = ops.reduceSum(ops.gatherRows(dy, extra!, 1), [2]);
+      const sum = ops.add(ops.gatherRows(dy, own!, 1), ops.mul(ops.gatherRows(further, line!, 1), repeated!));
+      return [sum, ...Array.from({ length: 5 }, () => undefined)];
+    },
+    emit: (emission, [x, places]) => emission.node('Gather', [x!, places!], { axis: 1 }),
   }),
 
   // x [..., V], index [...] -> [...]

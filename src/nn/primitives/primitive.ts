@@ -60,9 +60,8 @@ export interface Algebra {
   slice(x: Node, axis: number, start: Dim, end: Dim): Node;
   pad(x: Node, axis: number, before: Dim, after: Dim): Node;
   expand(x: Node, shape: Shape): Node;
-  gatherRows(x: Node, index: Node): Node;
+  gatherRows(x: Node, index: Node, axis?: number): Node;
   scatterAddRows(index: Node, updates: Node, rows: Dim): Node;
-  padRows(x: Node, pad: Node, unpad: Node): Node;
   takeLast(x: Node, index: Node): Node;
   putLast(index: Node, values: Node, size: Dim): Node;
   reduceSum(x: Node, axes?: readonly number[], keepDims?: boolean): Node;

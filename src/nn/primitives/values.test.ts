@@ -9,7 +9,6 @@ const p = constant(floats(0.25, 1, 4, 16), [4]);
 const grid = constant(floats(1, 2, 3, 4, 5, 6), [2, 3]);
 const yes = ops.less(x, scalar(0.25));
 const flag = (node: Node) => ops.cast(node, 'float32');
-const real = constant(floats(1, 1, 1, 0), [4, 1]);
 const e = Math.exp;
 
 /** Node and its values, worked out by hand. */
@@ -71,18 +70,22 @@ const VALUES: Readonly<Record<PrimitiveName, readonly (readonly [Node, readonly 
   gatherRows: [
     [ops.gatherRows(grid, constant(ints(1, 0, 1), [3])), [4, 5, 6, 1, 2, 3, 4, 5, 6]],
     [ops.gatherRows(constant(ints(7, 8), [2]), constant(ints(1), [])), [8]],
+    [ops.gatherRows(grid, constant(ints(2, 0, 0, 1), [2, 2]), 1), [3, 1, 1, 2, 6, 4, 4, 5]],
   ],
   scatterAddRows: [
     [ops.scatterAddRows(constant(ints(2, 0, 2), [3]), ops.transpose(grid, [1, 0]), 4), [2, 5, 0, 0, 4, 10, 0, 0]],
   ],
-  padRows: [
+  spread: [
     [
-      ops.padRows(ops.transpose(grid, [1, 0]), constant(ints(0, 0, 1, 2), [4]), constant(ints(1, 2, 3), [3])),
-      [1, 4, 1, 4, 2, 5, 3, 6],
+      ops.spread(ops.reshape(grid, [1, 3, 2]), {
+        places: constant(ints(2, 0, 2, 1), [4]),
+        own: constant(ints(1, 3, 0), [3]),
+        extra: constant(ints(2), [1, 1]),
+        line: constant(ints(0, 0, 0), [3]),
+        repeated: constant(floats(0, 0, 1), [3, 1]),
+      }),
+      [5, 6, 1, 2, 5, 6, 3, 4],
     ],
-  ],
-  unpadRows: [
-    [ops.unpadRows(ops.reshape(x, [4, 1]), constant(ints(1, 3), [2]), constant(ints(0, 0, 0, 1), [4]), real), [0, 3]],
   ],
   takeLast: [[ops.takeLast(grid, constant(ints(2, 0), [2])), [3, 4]]],
   putLast: [[ops.putLast(constant(ints(2, 0), [2]), constant(floats(7, 8), [2]), 3), [0, 0, 7, 8, 0, 0]]],

@@ -1,0 +1,131 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { hostOptions } from '../../../tests/support/engines.ts';
+import { goldenModel, loraGolden, SCORE_MODELS, scoreGolden } from '../../../tests/support/goldens.ts';
+import { policyLoss } from '../../algorithms/losses/policy.ts';
+import { ppoObjective } from '../../algorithms/losses/ppo.ts';
+import { valueLoss } from '../../algorithms/losses/value.ts';
+import type { Loss } from '../../algorithms/ops.ts';
+import type { LearnerSequence } from '../contracts.ts';
+import { OnnxLearnerCore } from './learner.ts';
+import { record } from './loss-program.ts';
+import { Model } from './model.ts';
+
+/** Of the largest element: float32 sums in another order. */
+const TOLERANCE = 1e-5;
+
+/**
+ * Up to three groups, each a prompt with answers that begin alike or are the same, some of them cut off inside the
+ * prompt; every sequence with marks of its own, in the shared part too.
+ */
+const token = fc.nat(19);
+const part = (most: number) => fc.array(token, { maxLength: most });
+const answer = fc.record({ turn: part(6), last: part(5), cut: fc.integer({ min: 2, max: 40 }), marks: fc.nat() });
+const group = fc
+  .record({
+    prompt: fc.array(token, { minLength: 2, maxLength: 14 }),
+    answers: fc.array(answer, { minLength: 1, maxLength: 5 }),
+  })
+  .map(({ prompt, answers }) =>
+    answers.flatMap(({ last, cut, marks }, i): LearnerSequence[] => {
+      const turn = answers[i % 2]!.turn;
+      const tokens = Int32Array.from([...prompt, ...turn, ...last].slice(0, cut));
+      const predict = Uint8Array.from(tokens, (_, t) => (t > 0 && (marks >> (t % 20)) & 1 ? 1 : 0));
+      const sequence = { tokens, predict };
+      return i % 3 === 2 ? [sequence, sequence] : [sequence];
+    }),
+  );
+const batches = fc.array(group, { minLength: 1, maxLength: 3 }).map(groups => groups.flat());
+
+function closeTo(actual: Float32Array, expected: Float32Array, what: string): void {
+  expect(actual.length).toBe(expected.length);
+  const largest = expected.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  const furthest = actual.reduce((most, value, i) => Math.max(most, Math.abs(value - expected[i]!)), 0);
+  expect(furthest, what).toBeLessThanOrEqual(TOLERANCE * largest);
+}
+
+/** Shared and unshared, in one micro-batch and in several. */
+function learners(open: () => Model): OnnxLearnerCore[] {
+  return [
+    { treePacking: false, maxTokens: 4096 },
+    { treePacking: true, maxTokens: 4096 },
+    { treePacking: true, maxTokens: 24 },
+  ].map(options => new OnnxLearnerCore(open(), hostOptions('', { learner: options }).learner));
+}
+
+async function sharingChangesNothing(open: () => Model, loss: Loss): Promise<void> {
+  const all = learners(open);
+  const program = record(loss);
+  const check = async (sequences: LearnerSequence[]) => {
+    const counts = sequences.map(({ predict }) => predict.filter(mark => mark === 1).length);
+    const column = (scale: number) =>
+      counts.map((count, s) => Float32Array.from({ length: count }, (_, i) => scale * Math.cos(s + i)));
+    const batch = {
+      temperature: 0.8,
+      sequences,
+      inputs: { ...Object.fromEntries(loss.inputs.map((name, i) => [name, column(1 + i)])) },
+    };
+    const seen = [];
+    for (const learner of all) {
+      learner.zeroGrad();
+      const forward = program.values ? { values: await learner.values(batch) } : await learner.forward(batch);
+      const { loss: total } = await learner.forwardBackward(batch, program);
+      seen.push({ forward, total: Float32Array.of(total!), gradient: learner.gradient() });
+    }
+    const [unshared, ...shared] = seen;
+    for (const each of shared) {
+      for (const [name, values] of Object.entries(unshared!.forward)) {
+        const found = (each.forward as typeof unshared.forward)[
+          name as keyof typeof unshared.forward
+        ] as Float32Array[];
+        closeTo(joined(found), joined(values), name);
+      }
+      for (const [name, values] of Object.entries(unshared!.gradient)) closeTo(each.gradient[name]!, values, name);
+    }
+  };
+  await fc.assert(fc.asyncProperty(batches, check), { numRuns: 12 });
+  await Promise.all(all.map(learner => learner.close()));
+}
+
+const joined = (parts: readonly Float32Array[]) => Float32Array.from(parts.flatMap(part => [...part]));
+
+const POLICY = policyLoss({ objective: ppoObjective({ clip: [0.2, 0.2] }) });
+
+describe('a prefix that sequences share gives the same predictions and gradients', () => {
+  // Global and sliding layers, capped scores, layers without positions, scaled positions, norms of heads, biases.
+  it.each(['gemma2', 'mistral-window', 'qwen2-windows-yarn', 'smollm3', 'phi3', 'gemma3-bf16', 'qwen3-biases'])(
+    'in %s',
+    name => sharingChangesNothing(() => new Model(goldenModel(name)), POLICY),
+  );
+
+  it('to an adapter', () => {
+    const { base, directory } = loraGolden('grouped-all');
+    return sharingChangesNothing(() => new Model(base, undefined, undefined, { directory }), POLICY);
+  });
+
+  it.each(SCORE_MODELS)('to the value head of %s', name =>
+    sharingChangesNothing(() => new Model(scoreGolden(name).directory), valueLoss({ clip: 0.5 })),
+  );
+});
+
+it('has the same gradient, bit for bit, on one thread and on two', async () => {
+  const prompt = Array.from({ length: 40 }, (_, t) => (7 * t + t * t) % 20);
+  const sequences = Array.from({ length: 8 }, (_, n) => ({
+    tokens: Int32Array.from([...prompt, ...Array.from({ length: 6 + n }, (_, t) => (n * t + 3) % 20)]),
+    predict: Uint8Array.from({ length: 46 + n }, (_, t) => (t >= 40 ? 1 : 0)),
+  }));
+  const inputs = Object.fromEntries(
+    POLICY.inputs.map(name => [name, sequences.map((_, n) => new Float32Array(6 + n).fill(-0.5))]),
+  );
+  const gradients = [];
+  for (const threads of [1, 2, 2]) {
+    const learner = new OnnxLearnerCore(
+      new Model(goldenModel('gemma2')),
+      hostOptions('', { learner: { threads } }).learner,
+    );
+    await learner.forwardBackward({ temperature: 1, sequences, inputs }, record(POLICY));
+    gradients.push(learner.gradient());
+    await learner.close();
+  }
+  for (const gradient of gradients.slice(1)) expect(gradient).toEqual(gradients[0]);
+});
