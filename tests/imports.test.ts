@@ -40,7 +40,13 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
 /** The ground: an option's declaration, and files written whole or not at all. Any folder may stand on it. */
 const GROUND = ['options', 'storage'];
 /** Contracts: types, no implementation. */
-const CONTRACTS = ['engines/contracts.ts', 'envs/contracts.ts', 'rewards/contracts.ts', 'agents/contracts.ts'];
+const CONTRACTS = [
+  'engines/contracts.ts',
+  'engines/sampling.ts',
+  'envs/contracts.ts',
+  'rewards/contracts.ts',
+  'agents/contracts.ts',
+];
 const MAY_USE_CONTRACTS = ['envs', 'rewards', 'agents', 'rollout', 'training', 'testing', 'dashboard'];
 const WIRING = ['cli', 'index.ts', 'train.ts'];
 
