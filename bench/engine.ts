@@ -1,11 +1,11 @@
 import { OnnxLearnerCore } from '../src/engines/onnx/learner.ts';
 import { record } from '../src/engines/onnx/loss-program.ts';
 import { Model } from '../src/engines/onnx/model.ts';
-import { OnnxSamplerCore } from '../src/engines/onnx/sampler.ts';
+import { decodeCase, decodeSteps } from './decode-case.ts';
 import { type Case, interleave, Report, type Table, THREADS } from './harness.ts';
 import { gemvLimit, type Limit, PRODUCT_FLOPS, productLimit, READ_BYTES, readLimit, readWeights } from './limits.ts';
 import { MODELS, type ModelShape, withConfig } from './models.ts';
-import { forwardFlops, POLICY_GRADIENT, requests, trainingBatch } from './workload.ts';
+import { forwardFlops, POLICY_GRADIENT, trainingBatch } from './workload.ts';
 
 const threads = THREADS === 1 ? '1 thread' : `${THREADS} threads`;
 const BATCHES = [1, 16, 64, 256];
@@ -128,10 +128,8 @@ async function decoding(name: string, model: Model, product: Limit): Promise<Tab
   const rows: Table['rows'][number][] = [];
   const bytes = 4 * model.weights.length;
   for (const batch of BATCHES) {
-    // About half a second of arithmetic at most.
     const work = forwardFlops(model.config, batch, PROMPT);
-    const steps = Math.max(4, Math.min(32, Math.floor(1e11 / work)));
-    const decode = decodeCase(model, batch, steps);
+    const decode = decodeCase(model, { batch, prompt: PROMPT, steps: decodeSteps(model, batch, PROMPT) });
     const times = await interleave([product, read, decode], { rounds: 3, seconds: 2 });
     await decode.close();
     const seconds = times.get(decode.name)!;
@@ -144,25 +142,5 @@ async function decoding(name: string, model: Model, product: Limit): Promise<Tab
     title: `${name}: decoding after ${PROMPT} tokens`,
     columns: ['rows', 'ms a step', 'rate', 'of arithmetic limit', 'weights read, of memory limit'],
     rows,
-  };
-}
-
-/** Seconds of one decode step, the mean over a short answer to prompts that are not cached. */
-function decodeCase(model: Model, batch: number, steps: number): Limit {
-  const ignore = () => undefined;
-  const events = { token: ignore, finished: ignore };
-  const options = { threads: THREADS, maxRows: 256, prefillTokens: 4096, prefixCacheBytes: 0 };
-  const sampler = new OnnxSamplerCore(model, options, events);
-  const answers = requests(batch, PROMPT, steps + 1, model.config.vocabSize);
-  return {
-    name: `decode ${batch}`,
-    run: async () => {
-      sampler.submit(answers);
-      await sampler.step();
-      const start = performance.now();
-      while (sampler.busy) await sampler.step();
-      return (performance.now() - start) / 1000 / steps;
-    },
-    close: () => sampler.close(),
   };
 }

@@ -17,9 +17,17 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: 'every estimator with every policy loss on two small tasks; writes docs/learning.md',
     load: () => import('./learning.ts'),
   },
+  tree: {
+    help: 'training with shared prefixes beside the same batch unshared; arguments: names of models (0.75M …)',
+    load: () => import('./tree.ts'),
+  },
   peers: {
-    help: 'training and generation beside PyTorch and Transformers; PEERS_PYTHON names a Python that has them',
+    help: 'training, generation and decoding beside PyTorch, Transformers and llama.cpp; PEERS_PYTHON names their Python',
     load: () => import('./peers.ts'),
+  },
+  step: {
+    help: 'one GRPO step from end to end beside TRL; PEERS_PYTHON names a Python that has it',
+    load: () => import('./step.ts'),
   },
 };
 
