@@ -27,6 +27,8 @@ export interface EpisodeGroup {
   readonly episodes: readonly Episode[];
   /** The greedy attempt, where one was asked for; its reward is a baseline and its tokens are not trained on. */
   readonly greedy?: Episode;
+  /** In (0, 1): how much its advantages count, where it is too stale to count in full. */
+  readonly weight?: number;
 }
 
 /** All episodes of the groups, greedy attempts too. */
@@ -63,27 +65,35 @@ export interface RolloutContext {
  */
 export async function runGroups(specs: readonly GroupSpec[], context: RolloutContext): Promise<EpisodeGroup[]> {
   context.signal.throwIfAborted();
+  const groups = startGroups(specs, context);
+  // All of them end, and are cleaned up, before an abort is passed on.
+  await Promise.allSettled(groups);
+  return Promise.all(groups);
+}
+
+/** Starts all episodes of the groups in one tick. Each group is given when all of its episodes have ended. */
+export function startGroups(specs: readonly GroupSpec[], context: RolloutContext): Promise<EpisodeGroup>[] {
   const seats = specs.map(({ samples, greedy }) =>
     Array.from(
       { length: samples + (greedy ? 1 : 0) },
       (): Seat => ({ lane: context.admission.join(), over: new AbortController() }),
     ),
   );
+  return specs.map((spec, i) => runGroup(spec, seats[i]!, context));
+}
+
+async function runGroup(spec: GroupSpec, seats: readonly Seat[], context: RolloutContext): Promise<EpisodeGroup> {
+  const { task, group, samples } = spec;
   const stop = () => {
-    for (const { over } of seats.flat()) over.abort(context.signal.reason);
+    for (const { over } of seats) over.abort(context.signal.reason);
   };
   context.signal.addEventListener('abort', stop, { once: true });
   try {
-    // All of them end, and are cleaned up, before an abort is passed on.
-    const running = specs.map((spec, i) => seats[i]!.map((seat, sample) => runEpisode(spec, sample, seat, context)));
-    await Promise.allSettled(running.flat());
-    return await Promise.all(
-      specs.map(async ({ task, group, samples }, i) => {
-        const all = await Promise.all(running[i]!);
-        const greedy = all[samples];
-        return { task, group, episodes: all.slice(0, samples), ...(greedy && { greedy }) };
-      }),
-    );
+    const running = seats.map((seat, sample) => runEpisode(spec, sample, seat, context));
+    await Promise.allSettled(running);
+    const all = await Promise.all(running);
+    const greedy = all[samples];
+    return { task, group, episodes: all.slice(0, samples), ...(greedy && { greedy }) };
   } finally {
     context.signal.removeEventListener('abort', stop);
   }
