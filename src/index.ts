@@ -32,7 +32,7 @@ export { type Trajectory, toTrajectories } from './episode/trajectory.ts';
 export { perSample, type RewardFunction, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
 export { readJsonl, type TaskInput } from './rollout/tasks.ts';
 export { jsonlTracker } from './tracking/jsonl.ts';
-export type { Tracker } from './tracking/tracker.ts';
+export type { Tracker } from './tracking/contracts.ts';
 export { type AgentOptions, evaluatePolicy, type TrainOptions, train } from './train.ts';
 export { exampleSequences } from './training/conversations.ts';
 export type { Evaluation, EvaluationPlan } from './training/evaluate.ts';

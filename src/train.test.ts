@@ -10,7 +10,7 @@ import type { PolicyEngine, Sampler } from './engines/contracts.ts';
 import type { Environment } from './envs/contracts.ts';
 import { mean } from './rollout/metrics.ts';
 import { scriptedLearner } from './testing/scripted-learner.ts';
-import type { EpisodesRecord, Tracker } from './tracking/tracker.ts';
+import type { EpisodesRecord, Tracker } from './tracking/contracts.ts';
 import { type TrainOptions, train } from './train.ts';
 import type { TrainStep } from './training/loop.ts';
 
@@ -299,7 +299,9 @@ describe('the end of a run', () => {
     const log = () => Promise.reject(new Error('disk full'));
     const trackers = [{ name: 'broken', log, close: () => undefined }];
     await collect(train(options(engine, { trackers, steps: 2, log: message => said.push(message) })));
-    expect(said).toEqual(['tracker broken failed, and the run goes on without it: disk full']);
+    expect(said).toEqual([
+      'tracker broken: disk full; what was logged at step 1 is lost there; the run goes on',
+    ]);
   });
 
   it('steps without anything to learn from change nothing', async () => {

@@ -6,7 +6,6 @@ import type { GroupFilter } from './algorithms/filters.ts';
 import { klController } from './algorithms/kl.ts';
 import { type Critic, DEFAULT_SAMPLING, type PolicyEngine, type SamplingParams } from './engines/contracts.ts';
 import type { Awaitable } from './envs/contracts.ts';
-import { messageOf } from './episode/failure.ts';
 import type { Task } from './episode/task.ts';
 import { perSample, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
 import { immediate, lockstep } from './rollout/admission.ts';
@@ -16,7 +15,8 @@ import { TaskOrder } from './rollout/order.ts';
 import type { GroupSelection } from './rollout/selection.ts';
 import { SyncPipeline } from './rollout/sync.ts';
 import { type TaskInput, toTask } from './rollout/tasks.ts';
-import { fanOut, type Tracker } from './tracking/tracker.ts';
+import type { RunEnd, Tracker } from './tracking/contracts.ts';
+import { fanOut } from './tracking/fan-out.ts';
 import { Checkpointer, type CheckpointOptions } from './training/checkpointer.ts';
 import { refuseSenseless } from './training/combinations.ts';
 import { type CriticOptions, criticTrainer } from './training/critic.ts';
@@ -115,9 +115,8 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
   const heldOut = evaluation && complete(evaluation.tasks, 'eval');
   const steps = options.steps ?? Math.max(1, Math.floor(tasks.length / groupsPerStep));
   const executor = executorOf(options);
-  const trackers = fanOut(options.trackers ?? [], ({ tracker, error, count }) => {
-    if (count === 1) log(`tracker ${tracker} failed, and the run goes on without it: ${messageOf(error)}`);
-  });
+  const trackers = fanOut(options.trackers ?? [], { report: log });
+  let end: RunEnd = 'failed';
   let owned: PolicyEngine | undefined;
   let ownedCritic: Critic | undefined;
   try {
@@ -145,6 +144,7 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
     const start = (await checkpointer?.restore()) ?? { step: 0, updates: 0 };
     if (start.step > 0) await pipeline.publish(learner);
     let progress = start;
+    end = 'interrupted';
     try {
       yield* loop({
         pipeline,
@@ -175,6 +175,7 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
         stop,
       });
     } catch (error) {
+      end = 'failed';
       // Episodes that stop a run are the ones its user needs to see.
       if (error instanceof FailureRateError) {
         const { phase, episodes } = error;
@@ -186,12 +187,13 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
     if (!stop.aborted) {
       if (output !== undefined) await learner.export(output);
       if (options.critic?.output !== undefined) await critic?.critic.export(options.critic.output);
+      end = 'finished';
     }
   } finally {
     try {
       await executor.close?.();
     } finally {
-      await trackers.close();
+      await trackers.close(end);
       await ownedCritic?.close();
       await owned?.close();
     }

@@ -4,7 +4,7 @@ import type { PolicyEngine } from '../engines/contracts.ts';
 import { readRows } from '../rollout/tasks.ts';
 import { consoleTracker } from '../tracking/console.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
-import { fanOut } from '../tracking/tracker.ts';
+import { fanOut } from '../tracking/fan-out.ts';
 import { checkpointStep, latestCheckpoint } from '../training/checkpoint.ts';
 import { exampleSequences, rowToExample } from '../training/conversations.ts';
 import { type Demonstration, type SftStep, sft, sftSteps } from '../training/sft.ts';
@@ -106,9 +106,8 @@ async function learn(
       }),
       await jsonlTracker({ dir: run.dir, ...(checkpoint ? { resumeAfter: checkpointStep(checkpoint) } : {}) }),
     ],
-    ({ tracker, error, count }) => {
-      if (count === 1) stderr.write(`tracker ${tracker} failed, and the run goes on without it: ${String(error)}\n`);
-    },
+    { report: message => stderr.write(`${message}
+`) },
   );
   let [first, last]: (SftStep | undefined)[] = [];
   try {

@@ -1,4 +1,4 @@
-import type { MetricsRecord, Tracker } from './tracker.ts';
+import type { MetricsRecord, Tracker } from './contracts.ts';
 
 /** Where the lines go: a terminal (`isTTY`) or anything else that takes text. */
 export interface ConsoleStream {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Episode } from '../episode/episode.ts';
 import { JsonlFile } from './jsonl-file.ts';
-import type { Tracker } from './tracker.ts';
+import type { Tracker } from './contracts.ts';
 
 export interface JsonlOptions {
   /** Directory of the run; created when missing. */

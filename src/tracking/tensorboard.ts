@@ -7,7 +7,7 @@ import { asCode, episodeMarkdown, episodeValues } from './episode-values.ts';
 import { histogramOf } from './histogram.ts';
 import { encodeEvent, type SummaryValue, stepOf } from './tensorboard/event.ts';
 import { frame, records } from './tensorboard/records.ts';
-import type { Tracker } from './tracker.ts';
+import type { Tracker } from './contracts.ts';
 
 export interface TensorboardOptions {
   /** Directory of the run's event files: one run in TensorBoard. */
