@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
+import { messageOf } from '../episode/failure.ts';
 
 /** The bytes that each token stands for, so that text can be looked for in tokens that split its characters. */
 export type TokenBytes = (token: number) => Uint8Array;
@@ -48,6 +51,18 @@ export function tokenBytes(definition: unknown): TokenBytes {
     }
     return bytes;
   };
+}
+
+/** The table of a checkpoint directory. */
+export function readTokenBytes(directory: string): TokenBytes {
+  const file = join(directory, 'tokenizer.json');
+  try {
+    return tokenBytes(JSON.parse(readFileSync(file, 'utf8')));
+  } catch (error) {
+    throw new Error(`stop strings need the text of tokens, which ${file} does not give: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
 }
 
 function rulesOf(decoder: Decoder): Rule[] {

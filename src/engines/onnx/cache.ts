@@ -168,7 +168,7 @@ export class KeyValueCache {
   #reserve(rows: number, length: number): void {
     if (rows <= this.#capacity && length <= this.#length && this.#capacity > 0) return;
     const capacity =
-      rows <= this.#capacity ? this.#capacity : Math.max(rows, Math.min(2 * this.#capacity, this.#capacity + 64), 4);
+      rows <= this.#capacity ? this.#capacity : Math.max(rows, Math.min(2 * this.#capacity, this.#capacity + 64));
     const target = Math.max(length, this.#length);
     const { kvHeads, headDim } = this.#shape;
     this.#arrays = this.#arrays.map(old => {

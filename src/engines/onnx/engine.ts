@@ -11,12 +11,13 @@ import type {
   LossBatch,
   OptimizerStepResult,
   Sampler,
+  SamplerStatistics,
   WeightAverage,
 } from '../contracts.ts';
+import { checkSampling } from '../sampling.ts';
 import { type LossProgram, record } from './loss-program.ts';
 import type { FromHost, HostCalls, HostInfo, HostOptions, ToHost } from './protocol.ts';
 import { emptyGeneration } from './row.ts';
-import { checkSampling } from './truncate.ts';
 
 /** From TypeScript sources (tests, benches) the thread needs a loader first; the package runs compiled files. */
 function startThread(workerData: HostOptions): Worker {
@@ -142,6 +143,10 @@ export class OnnxEngine implements Sampler, Learner, Critic {
     return this.#call('sleep');
   }
 
+  statistics(): Promise<SamplerStatistics> {
+    return this.#call('statistics');
+  }
+
   /** Caches are rebuilt when they are needed. */
   async wake(): Promise<void> {
     this.#throwIfDead();
@@ -223,9 +228,9 @@ export class OnnxEngine implements Sampler, Learner, Critic {
     }
   }
 
-  #check({ tokens, params, images = [] }: GenerateRequest): void {
+  #check({ tokens, params, seed, images = [] }: GenerateRequest): void {
     this.#throwIfDead();
-    checkSampling(params);
+    checkSampling(params, this.vocabularySize, seed);
     if (images.length > 0) throw new Error('the embedded engine reads text only; the request has images');
     if (tokens.length === 0) throw new RangeError('a request needs at least one token to continue');
     if (tokens.length >= this.contextLength) {

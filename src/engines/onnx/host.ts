@@ -1,8 +1,10 @@
+import { readTokenBytes, type TokenBytes } from '../../text/token-bytes.ts';
 import type { Generation } from '../contracts.ts';
 import { exportModel } from './export.ts';
 import { OnnxLearnerCore } from './learner.ts';
 import { Model } from './model.ts';
 import type { FromHost, HostCalls, HostInfo, HostOptions, ToHost } from './protocol.ts';
+import type { SamplerRequest } from './row.ts';
 import { OnnxSamplerCore } from './sampler.ts';
 import { loadState, saveState } from './state.ts';
 
@@ -15,6 +17,7 @@ export class EngineHost {
   readonly info: HostInfo;
   readonly #post: (message: FromHost) => void;
   readonly #sampler: OnnxSamplerCore;
+  readonly #tokenBytes: () => TokenBytes;
   readonly #calls: HostCalls;
   #tokens: [number, number][] = [];
   #finished: [number, Generation][] = [];
@@ -33,10 +36,16 @@ export class EngineHost {
       vocabularySize: model.config.vocabSize,
       parameters: model.weights.length,
     };
-    const sampler = new OnnxSamplerCore(model, options.sampler, {
-      token: (id, token) => this.#tokens.push([id, token]),
-      finished: (id, generation) => this.#finished.push([id, generation]),
-    });
+    let bytes: TokenBytes | undefined;
+    this.#tokenBytes = () => {
+      bytes ??= readTokenBytes(options.model);
+      return bytes;
+    };
+    const events = {
+      token: (id: number, token: number) => this.#tokens.push([id, token]),
+      finished: (id: number, generation: Generation) => this.#finished.push([id, generation]),
+    };
+    const sampler = new OnnxSamplerCore(model, options.sampler, events, this.#tokenBytes);
     this.#sampler = sampler;
     const learner = new OnnxLearnerCore(model, options.learner);
     this.#calls = {
@@ -84,6 +93,7 @@ export class EngineHost {
         void this.#run();
       },
       sleep: () => sampler.sleep(),
+      statistics: () => sampler.statistics,
       close: async () => {
         this.#paused = true;
         await learner.close();
@@ -96,11 +106,24 @@ export class EngineHost {
     if (message.type === 'call') {
       this.#lastCall = this.#lastCall.then(() => this.#answer(message.id, message.method, message.args));
     } else if (message.type === 'submit') {
-      this.#sampler.submit(message.requests);
-      void this.#run();
+      this.#submit(message.requests);
     } else {
       void this.#abort(message.id);
     }
+  }
+
+  /** Requests whose stop strings cannot be looked for end here, and no others. */
+  #submit(requests: readonly SamplerRequest[]): void {
+    const refused = new Set<SamplerRequest>();
+    const stopping = requests.filter(({ params }) => params.stopStrings.length > 0);
+    try {
+      if (stopping.length > 0) this.#tokenBytes();
+    } catch (error) {
+      for (const request of stopping) refused.add(request);
+      this.#post({ type: 'failed', ids: stopping.map(({ id }) => id), error: asError(error) });
+    }
+    this.#sampler.submit(requests.filter(request => !refused.has(request)));
+    void this.#run();
   }
 
   async #abort(id: number): Promise<void> {

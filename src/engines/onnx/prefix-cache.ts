@@ -22,6 +22,7 @@ export class PrefixCache {
   /** In order of last use, oldest first. */
   readonly #entries = new Set<Entry>();
   #bytes = 0;
+  #evictions = 0;
 
   /** @param budget bytes of keys and values to hold at most; 0 stores nothing */
   constructor(budget: number) {
@@ -34,6 +35,11 @@ export class PrefixCache {
 
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Entries that had to go for the budget, since the beginning. */
+  get evictions(): number {
+    return this.#evictions;
   }
 
   /** The longest cached prefix of `tokens`, at most `limit` long; `length` positions of the sequence are valid. */
@@ -95,6 +101,7 @@ export class PrefixCache {
   }
 
   #evict(entry: Entry): void {
+    this.#evictions += 1;
     this.#forget(entry);
     const path: { siblings: Map<number, TrieNode>; token: number; node: TrieNode }[] = [];
     let siblings = this.#root;

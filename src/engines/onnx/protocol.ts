@@ -1,4 +1,11 @@
-import type { ForwardResult, Generation, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
+import type {
+  ForwardResult,
+  Generation,
+  LearnerBatch,
+  LossBatch,
+  OptimizerStepResult,
+  SamplerStatistics,
+} from '../contracts.ts';
 import type { LearnerOptions } from './learner.ts';
 import type { LossProgram } from './loss-program.ts';
 import type { LoraStart } from './model.ts';
@@ -45,6 +52,7 @@ export interface HostCalls {
   pause(mode: 'keep' | 'abort'): void;
   resume(): void;
   sleep(): void;
+  statistics(): SamplerStatistics;
   close(): Promise<void>;
 }
 

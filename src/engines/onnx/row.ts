@@ -2,7 +2,9 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import type { RandomGenerator } from 'pure-rand/types/RandomGenerator';
 import { skipN } from 'pure-rand/utils/skipN';
 import type { FinishReason } from '../../episode/episode.ts';
-import type { Generation, SamplingParams } from '../contracts.ts';
+import { StopStrings } from '../../text/stop-strings.ts';
+import type { TokenBytes } from '../../text/token-bytes.ts';
+import type { Generation, SamplingParams, TopLogprobs } from '../contracts.ts';
 
 export interface SamplerRequest {
   readonly id: number;
@@ -16,38 +18,59 @@ export interface SamplerRequest {
 export interface Row {
   readonly request: SamplerRequest;
   readonly random: RandomGenerator;
-  readonly stop: ReadonlySet<number>;
+  readonly stopTokens: ReadonlySet<number>;
+  readonly stopStrings: StopStrings | undefined;
   readonly sampled: number[];
   readonly logprobs: number[];
   readonly versions: number[];
+  readonly top: TopLogprobs[];
   /** Number of weight changes before its keys and values were begun. */
   readonly epoch: number;
   /** The token to be fed at the next decode step. */
   next: number;
+  /** The stop string that the last token completed. */
+  stopString?: string | undefined;
 }
 
-export function newRow(request: SamplerRequest, epoch: number): Row {
+/** @param tokenBytes needed by requests with stop strings */
+export function newRow(request: SamplerRequest, epoch: number, tokenBytes: TokenBytes | undefined): Row {
   const random = xoroshiro128plus(request.seed | 0);
   // The generator's first outputs hardly differ between neighbouring seeds.
   skipN(random, 16);
+  const { stopTokens, stopStrings } = request.params;
   return {
     request,
     random,
-    stop: new Set(request.params.stopTokens),
+    stopTokens: new Set(stopTokens),
+    stopStrings: stopStrings.length > 0 ? new StopStrings(stopStrings, tokenBytes!) : undefined,
     sampled: [],
     logprobs: [],
     versions: [],
+    top: [],
     epoch,
     next: request.tokens.at(-1)!,
   };
 }
 
+/** Adds a sampled token to what the row has. */
+export function take(row: Row, token: number, logprob: number, version: number, top?: TopLogprobs): void {
+  row.sampled.push(token);
+  row.logprobs.push(logprob);
+  row.versions.push(version);
+  if (top) row.top.push(top);
+  row.next = token;
+  row.stopString = row.stopStrings?.push(token);
+}
+
 export function generationOf(row: Row, finishReason: FinishReason): Generation {
+  const { stopString } = row;
   return {
     tokens: Int32Array.from(row.sampled),
     logprobs: Float32Array.from(row.logprobs),
     versions: Int32Array.from(row.versions),
     finishReason,
+    ...(stopString === undefined ? {} : { stopString }),
+    ...(row.request.params.topLogprobs > 0 ? { topLogprobs: row.top } : {}),
   };
 }
 
@@ -62,7 +85,7 @@ export function emptyGeneration(): Generation {
 }
 
 export function finishReason(row: Row, maxPositions: number): FinishReason | undefined {
-  if (row.stop.has(row.sampled.at(-1)!)) return 'stop';
+  if (row.stopTokens.has(row.sampled.at(-1)!) || row.stopString !== undefined) return 'stop';
   const { params, tokens } = row.request;
   if (row.sampled.length >= params.maxTokens || tokens.length + row.sampled.length >= maxPositions) return 'length';
   return undefined;

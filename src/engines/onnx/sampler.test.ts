@@ -7,7 +7,7 @@ import { Model } from './model.ts';
 import type { SamplerRequest } from './row.ts';
 import { OnnxSamplerCore, type SamplerOptions } from './sampler.ts';
 import { Session } from './session.ts';
-import { sampleTruncated } from './truncate.ts';
+import { draw, truncate } from './truncate.ts';
 
 /** Vocabulary 40, window 64, grouped heads. */
 const MODEL = goldenModel('grouped-tied');
@@ -23,6 +23,9 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map(each => each.close()));
 });
 
+/** Token i says the i-th character from A on. */
+const letters = (token: number) => Buffer.from(String.fromCharCode(65 + token));
+
 type Request = Omit<SamplerRequest, 'id' | 'streaming'>;
 
 /** A sampler that runs until it has nothing to do. */
@@ -32,7 +35,7 @@ function samplerOf(options: Partial<SamplerOptions> = {}, model = new Model(MODE
     token: () => undefined,
     finished: (id: number, generation: Generation) => void finished.set(id, generation),
   };
-  const core = new OnnxSamplerCore(model, { ...hostOptions(MODEL).sampler, ...options }, events);
+  const core = new OnnxSamplerCore(model, { ...hostOptions(MODEL).sampler, ...options }, events, () => letters);
   open.push(core);
   let nextId = 0;
   const submit = (requests: readonly Request[]) => {
@@ -248,11 +251,11 @@ describe('sampled tokens', () => {
     { topK: 12, topP: 0.7, minP: 0.02, temperature: 1.5 },
   ])('are as frequent as the cut distribution says: %o', async params => {
     const { tokens, logp } = await drawn(params);
-    // Its own test holds sampleTruncated to the definition; here it tells the cut distribution by its log-probabilities.
+    // Its own test holds truncate to the definition; here it tells the cut distribution by its log-probabilities.
     const cut = { ...DEFAULT_SAMPLING, ...params };
     const probabilities = new Array<number>(V).fill(0);
-    for (let draw = 0; draw < 20_000; draw++) {
-      const { token, logprob } = sampleTruncated(logp, cut, draw / 20_000);
+    for (let place = 0; place < 20_000; place++) {
+      const { token, logprob } = draw(logp, truncate(logp, cut), place / 20_000);
       probabilities[token] = Math.exp(logprob);
     }
     expect(probabilities.filter(p => p > 0).length).toBeLessThan(V);

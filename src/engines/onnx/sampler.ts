@@ -1,22 +1,35 @@
 import type { FinishReason } from '../../episode/episode.ts';
-import type { Generation } from '../contracts.ts';
-import type { KeyValueCache } from './cache.ts';
+import { readTokenBytes, type TokenBytes } from '../../text/token-bytes.ts';
+import type { Generation, SamplerStatistics, TopLogprobs } from '../contracts.ts';
+import { type DecodeBatch, DecodeBatches, ISOLATED_ROWS } from './decode-batch.ts';
 import type { Device } from './device.ts';
 import type { Model } from './model.ts';
 import { PolicyGraphs } from './policy-graphs.ts';
 import { PrefixCache } from './prefix-cache.ts';
-import { emptyGeneration, finishReason, generationOf, newRow, type Row, type SamplerRequest, uniform } from './row.ts';
-import { sampleTruncated, truncates } from './truncate.ts';
+import { type ComputedPrompt, PromptQueue } from './prompts.ts';
+import {
+  emptyGeneration,
+  finishReason,
+  generationOf,
+  newRow,
+  type Row,
+  type SamplerRequest,
+  take,
+  uniform,
+} from './row.ts';
+import { draw, EVERYTHING, topLogprobs, truncate, truncates } from './truncate.ts';
 
 export interface SamplerOptions {
   readonly threads: number;
   readonly device?: Device | undefined;
   /** Sequences decoded together at most. */
   readonly maxRows: number;
-  /** Tokens of prompts computed in one run at most; a longer prompt takes several before the next decode step. */
+  /** Tokens of prompts computed in one step at most, before every row that is ready is decoded by one token. */
   readonly prefillTokens: number;
   /** Bytes of keys and values kept of finished sequences. */
   readonly prefixCacheBytes: number;
+  /** What a request gets does not depend, in any bit, on the requests beside it; slower (docs/engine.md). */
+  readonly deterministic?: boolean | undefined;
 }
 
 /** What the sampler reports while it runs. */
@@ -25,43 +38,54 @@ export interface SamplerEvents {
   finished(id: number, generation: Generation): void;
 }
 
-/** A prompt being computed, and the requests that wait for exactly this prompt. */
-interface Prefill {
-  readonly tokens: Int32Array;
-  readonly requests: SamplerRequest[];
-}
+/** Tokens of a run of a prompt where requests must not depend on each other. */
+const PROMPT_GRID = 64;
 
 /**
- * The sampling half of the embedded engine: continuous batching. Between two decode steps finished rows leave and
- * waiting requests join; a prompt is computed up to its last token (once for all requests that share it, from the
- * longest cached prefix), and that last token is the row's first decode step. Nothing here looks at a clock: what
- * happens depends on the requests, their order and the moments (between steps) at which they arrive. While a step is
- * running only `submit` and `weightsChanged` may be called.
+ * The sampling half of the embedded engine: continuous batching. A step takes in waiting requests, computes a bounded
+ * number of prompt tokens (once for all requests that share a prompt, from the longest cached prefix; the last token of
+ * a prompt is its row's first decode step) and advances every row that is ready by one token. Nothing here looks at a
+ * clock: what happens depends on the requests, their order and the moments (between steps) at which they arrive. While
+ * a step is running only `submit` and `weightsChanged` may be called.
  */
 export class OnnxSamplerCore {
   readonly #model: Model;
   readonly #options: SamplerOptions;
   readonly #events: SamplerEvents;
+  readonly #tokenBytes: () => TokenBytes;
   readonly #graphs: PolicyGraphs;
-  readonly #cache: KeyValueCache;
   readonly #prefixes: PrefixCache;
+  readonly #prompts: PromptQueue;
+  readonly #batches: DecodeBatches;
   readonly #waiting: SamplerRequest[] = [];
-  /** In the order of the cache's rows. */
-  readonly #rows: Row[] = [];
   /** Number of weight changes so far. */
   #epoch = 0;
 
-  constructor(model: Model, options: SamplerOptions, events: SamplerEvents) {
+  /** @param tokenBytes the tokenizer's table, asked for by the first request with stop strings */
+  constructor(
+    model: Model,
+    options: SamplerOptions,
+    events: SamplerEvents,
+    tokenBytes: () => TokenBytes = () => readTokenBytes(model.directory),
+  ) {
+    const { maxRows: _, prefillTokens: budget, prefixCacheBytes, deterministic = false } = options;
     this.#model = model;
     this.#options = options;
     this.#events = events;
+    this.#tokenBytes = tokenBytes;
     this.#graphs = new PolicyGraphs(model, options);
-    this.#cache = this.#graphs.newCache();
-    this.#prefixes = new PrefixCache(options.prefixCacheBytes);
+    this.#prefixes = new PrefixCache(prefixCacheBytes);
+    const grid = deterministic ? Math.min(PROMPT_GRID, budget) : undefined;
+    this.#prompts = new PromptQueue(this.#graphs, this.#prefixes, { budget, grid });
+    this.#batches = new DecodeBatches(() => this.#graphs.newCache(), deterministic);
   }
 
   get busy(): boolean {
-    return this.#waiting.length > 0 || this.#rows.length > 0;
+    return this.#waiting.length + this.#prompts.size + this.#batches.size > 0;
+  }
+
+  get statistics(): SamplerStatistics {
+    return { ...this.#prompts.statistics, evictions: this.#prefixes.evictions };
   }
 
   submit(requests: readonly SamplerRequest[]): void {
@@ -71,23 +95,25 @@ export class OnnxSamplerCore {
   /** Ends a request with what it has; one that has ended already is left alone. */
   abort(id: number): void {
     const waiting = this.#waiting.findIndex(request => request.id === id);
-    if (waiting >= 0) {
-      this.#waiting.splice(waiting, 1);
-      this.#events.finished(id, emptyGeneration());
-    }
-    const row = this.#rows.findIndex(({ request }) => request.id === id);
-    if (row >= 0) this.#remove(row, 'abort');
+    if (waiting >= 0) this.#waiting.splice(waiting, 1);
+    if (waiting >= 0 || this.#prompts.remove(id)) this.#events.finished(id, emptyGeneration());
+    const found = this.#batches.find(id);
+    if (found) this.#finish(found.batch, found.index, 'abort');
   }
 
   abortAll(): void {
-    for (const { id } of this.#waiting.splice(0)) this.#events.finished(id, emptyGeneration());
-    while (this.#rows.length > 0) this.#remove(this.#rows.length - 1, 'abort');
+    const unbegun = [...this.#waiting.splice(0), ...this.#prompts.clear()];
+    for (const { id } of unbegun) this.#events.finished(id, emptyGeneration());
+    for (const batch of this.#batches.active) {
+      while (batch.rows.length > 0) this.#finish(batch, batch.rows.length - 1, 'abort');
+    }
   }
 
   /** Forgets every request, after an error that left rows half done. Returns their ids. */
   reset(): number[] {
-    const ids = [...this.#rows.splice(0).map(({ request }) => request.id), ...this.#waiting.splice(0).map(r => r.id)];
-    this.#cache.clear();
+    const rows = this.#batches.active.flatMap(batch => batch.rows.map(({ request }) => request));
+    const ids = [...rows, ...this.#prompts.clear(), ...this.#waiting.splice(0)].map(({ id }) => id);
+    this.#batches.clear();
     this.#prefixes.clear();
     return ids;
   }
@@ -95,6 +121,7 @@ export class OnnxSamplerCore {
   /** The weights have changed: keys and values computed so far belong to the old ones. */
   weightsChanged(): void {
     this.#epoch += 1;
+    this.#prompts.invalidate();
     this.#prefixes.clear();
   }
 
@@ -104,124 +131,90 @@ export class OnnxSamplerCore {
       throw new Error('the sampler cannot sleep while requests are in flight: pause it with mode "abort" first');
     }
     this.#prefixes.clear();
-    this.#cache.clear();
+    this.#prompts.clear();
+    this.#batches.clear();
   }
 
   close(): Promise<void> {
     return this.#graphs.close();
   }
 
-  /** Admits what fits, then advances every row by one token. */
+  /** Computes prompt tokens within the budget, then advances every row that is ready by one token. */
   async step(): Promise<void> {
-    await this.#admit();
-    if (this.#rows.length > 0) await this.#decode();
+    this.#admit();
+    for (const prompt of await this.#prompts.step()) this.#begin(prompt);
+    for (const batch of this.#batches.active) await this.#decode(batch);
+    this.#batches.regroup();
   }
 
-  /** Takes waiting requests while rows and the token budget last, and brings their prompts into the cache. */
-  async #admit(): Promise<void> {
-    const prefills = new Map<string, Prefill>();
-    let budget = this.#options.prefillTokens;
-    let rows = this.#rows.length;
-    while (this.#waiting.length > 0 && rows < this.#options.maxRows) {
-      const request = this.#waiting[0]!;
-      const key = request.tokens.join();
-      const known = prefills.get(key);
-      if (known === undefined) {
-        // At least one prompt is admitted, however long it is.
-        if (prefills.size > 0 && request.tokens.length > budget) break;
-        budget -= request.tokens.length;
-        prefills.set(key, { tokens: request.tokens, requests: [request] });
-      } else {
-        known.requests.push(request);
-      }
+  /** Takes waiting requests, in order, while there are rows and their prompts fit into a step. */
+  #admit(): void {
+    let rows = this.#prompts.size + this.#batches.size;
+    while (this.#waiting.length > 0 && rows < this.#options.maxRows && this.#prompts.add(this.#waiting[0]!)) {
       this.#waiting.shift();
       rows += 1;
     }
-    if (prefills.size > 0) await this.#prefill([...prefills.values()]);
   }
 
-  /** Computes all but the last token of each prompt into a new row, and copies the row for those that share it. */
-  async #prefill(prefills: readonly Prefill[]): Promise<void> {
-    const first = this.#cache.rows;
-    for (const { tokens } of prefills) {
-      const row = this.#cache.addRow();
-      const cached = this.#prefixes.longest(tokens, tokens.length - 1);
-      if (cached !== undefined) this.#cache.insert(row, cached.sequence, cached.length);
-      this.#cache.reserveLength(tokens.length + 1);
+  #begin({ requests, sequence, length }: ComputedPrompt): void {
+    for (const request of requests) {
+      const tokenBytes = request.params.stopStrings.length > 0 ? this.#tokenBytes() : undefined;
+      this.#batches.add(newRow(request, this.#epoch, tokenBytes), sequence, length);
     }
-    const add = (request: SamplerRequest) => this.#rows.push(newRow(request, this.#epoch));
-    for (const { requests } of prefills) add(requests[0]!);
-    for (const { requests } of prefills) requests.slice(1).forEach(add);
-    const prompts = prefills.map(({ tokens }) => tokens.subarray(0, -1));
-    for (;;) {
-      const missing = Math.max(...prompts.map(({ length }, i) => length - this.#cache.lengths[first + i]!));
-      if (missing === 0) break;
-      const chunk = Math.max(1, Math.floor(this.#options.prefillTokens / prefills.length));
-      await this.#graphs.prefill(this.#cache, prompts, { first, chunk: Math.min(missing, chunk) });
-    }
-    prefills.forEach(({ tokens, requests }, i) => {
-      if (requests.length === 1) return;
-      const shared = this.#cache.extract(first + i, tokens.length - 1);
-      for (let copy = 1; copy < requests.length; copy++) this.#cache.insert(this.#cache.addRow(), shared);
-    });
   }
 
-  async #decode(): Promise<void> {
-    const rows = this.#rows;
+  async #decode(batch: DecodeBatch): Promise<void> {
+    const { rows, cache } = batch;
     const uniforms = rows.map(({ random }) => uniform(random));
-    const { tokens, logprobs, distributions } = await this.#graphs.decode(this.#cache, {
+    const { tokens, logprobs, distributions } = await this.#graphs.decode(cache, {
       tokens: rows.map(({ next }) => next),
       temperatures: rows.map(({ request }) => request.params.temperature),
       uniforms,
-      distributions: rows.some(({ request }) => truncates(request.params)),
+      distributions: rows.some(({ request }) => truncates(request.params) || request.params.topLogprobs > 0),
+      block: this.#options.deterministic ? ISOLATED_ROWS : undefined,
     });
     const vocabulary = this.#model.config.vocabSize;
     rows.forEach((row, i) => {
-      let token = Number(tokens[i]!);
-      let logprob = logprobs[i]!;
-      if (truncates(row.request.params)) {
+      const { params } = row.request;
+      let drawn = { token: Number(tokens[i]!), logprob: logprobs[i]! };
+      let top: TopLogprobs | undefined;
+      if (truncates(params) || params.topLogprobs > 0) {
         const logp = distributions!.subarray(i * vocabulary, (i + 1) * vocabulary);
-        ({ token, logprob } = sampleTruncated(logp, row.request.params, uniforms[i]!));
+        const kept = truncates(params) ? truncate(logp, params) : EVERYTHING;
+        if (kept !== EVERYTHING) drawn = draw(logp, kept, uniforms[i]!);
+        if (params.topLogprobs > 0) top = topLogprobs(logp, params.topLogprobs, kept);
       }
-      this.#take(row, token, logprob);
+      this.#take(row, drawn.token, drawn.logprob, top);
     });
-    this.#removeFinished();
+    // From the end, because the last row moves into a freed place.
+    for (let i = rows.length - 1; i >= 0; i--) {
+      const reason = finishReason(rows[i]!, this.#model.config.maxPositions);
+      if (reason !== undefined) this.#finish(batch, i, reason);
+    }
   }
 
-  #take(row: Row, token: number, logprob: number): void {
+  #take(row: Row, token: number, logprob: number, top: TopLogprobs | undefined): void {
+    const { version } = this.#model;
     if (!Number.isFinite(logprob)) {
       throw new Error(
-        `the model gave token ${token} the log-probability ${logprob} at version ${this.#model.version}: its weights are not finite`,
+        `the model gave token ${token} the log-probability ${logprob} at version ${version}: its weights are not finite`,
       );
     }
-    row.sampled.push(token);
-    row.logprobs.push(logprob);
-    row.versions.push(this.#model.version);
-    row.next = token;
+    take(row, token, logprob, version, top);
     if (row.request.streaming) this.#events.token(row.request.id, token);
   }
 
-  #removeFinished(): void {
-    // From the end, because the last row moves into a freed place.
-    for (let i = this.#rows.length - 1; i >= 0; i--) {
-      const row = this.#rows[i]!;
-      const reason = finishReason(row, this.#model.config.maxPositions);
-      if (reason !== undefined) this.#remove(i, reason);
-    }
-  }
-
-  #remove(index: number, reason: FinishReason): void {
-    const row = this.#rows[index]!;
+  #finish(batch: DecodeBatch, index: number, reason: FinishReason): void {
+    const row = batch.rows[index]!;
     const { id, tokens } = row.request;
-    // Keys and values that were begun with other weights are of no use to anyone else.
-    if (row.epoch === this.#epoch) {
-      const cached = this.#cache.lengths[index]!;
+    // Keys and values that were begun with other weights are of no use to anyone else. Those of decoding differ in
+    // their last bits from those of a prompt: where that matters, only prompts are kept.
+    if (row.epoch === this.#epoch && !this.#options.deterministic) {
+      const cached = batch.cache.lengths[index]!;
       const known = Int32Array.from([...tokens, ...row.sampled]).subarray(0, cached);
-      this.#prefixes.store(known, () => this.#cache.extract(index, cached));
+      this.#prefixes.store(known, () => batch.cache.extract(index, cached));
     }
-    this.#cache.removeRow(index);
-    const last = this.#rows.pop()!;
-    if (last !== row) this.#rows[index] = last;
+    this.#batches.remove(batch, index);
     this.#events.finished(id, generationOf(row, reason));
   }
 }

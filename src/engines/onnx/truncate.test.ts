@@ -1,7 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_SAMPLING, type SamplingParams } from '../contracts.ts';
-import { checkSampling, sampleTruncated, truncates } from './truncate.ts';
+import { draw, EVERYTHING, topLogprobs, truncate, truncates } from './truncate.ts';
 
 type Cut = Pick<SamplingParams, 'topP' | 'topK' | 'minP'>;
 
@@ -51,12 +52,12 @@ const distribution = fc
   )
   .map(logSoftmax);
 
-describe('sampleTruncated', () => {
+describe('a truncated distribution', () => {
   it('draws from exactly the tokens that min-p, then top-k, then top-p keep', () => {
     fc.assert(
-      fc.property(distribution, cut, fc.nat(2 ** 23 - 1), (logp, params, draw) => {
+      fc.property(distribution, cut, fc.nat(2 ** 23 - 1), (logp, params, place) => {
         const expected = kept(logp, params);
-        const { token, logprob } = sampleTruncated(logp, params, draw / 2 ** 23);
+        const { token, logprob } = draw(logp, truncate(logp, params), place / 2 ** 23);
         expect(expected.has(token)).toBe(true);
         const total = [...expected].reduce((sum, id) => sum + Math.exp(logp[id]!), 0);
         // Float64 arithmetic on the same float32 numbers.
@@ -75,7 +76,7 @@ describe('sampleTruncated', () => {
         let start = 0;
         for (const id of [...expected].sort((a, b) => a - b)) {
           const share = Math.exp(logp[id]!) / total;
-          expect(sampleTruncated(logp, params, start + share / 2).token).toBe(id);
+          expect(draw(logp, truncate(logp, params), start + share / 2).token).toBe(id);
           start += share;
         }
       }),
@@ -83,7 +84,53 @@ describe('sampleTruncated', () => {
   });
 
   it('falls back on the last kept token when rounding leaves nothing', () => {
-    expect(sampleTruncated(logSoftmax([1, 1, -50]), { topP: 1, topK: 2, minP: 0 }, 1).token).toBe(1);
+    const logp = logSoftmax([1, 1, -50]);
+    expect(draw(logp, truncate(logp, { topP: 1, topK: 2, minP: 0 }), 1).token).toBe(1);
+  });
+
+  it('is what the warpers of Transformers leave, with the same most probable tokens', async () => {
+    const url = new URL('../../../tests/goldens/sampling.json', import.meta.url);
+    const cases: Golden[] = JSON.parse(await readFile(url, 'utf8')).truncation;
+    expect(cases.length).toBeGreaterThan(20);
+    for (const { logits, temperature, logprobs, top, ...given } of cases) {
+      const logp = logSoftmax(logits.map(logit => logit / temperature));
+      const params = { minP: given.min_p, topK: given.top_k, topP: given.top_p };
+      const kept = truncate(logp, params);
+      for (const [id, expected] of logprobs.entries()) {
+        expect([id, logp[id]! >= kept.cut]).toEqual([id, expected !== null]);
+        // Log-probabilities in float32, and the golden's six digits.
+        if (expected !== null) expect(logp[id]! - Math.log(kept.total)).toBeCloseTo(expected, 5);
+      }
+      const found = topLogprobs(logp, 5, kept);
+      expect([...found.tokens]).toEqual(top);
+      for (const [i, id] of top.entries()) expect(found.logprobs[i]).toBeCloseTo(logprobs[id]!, 5);
+    }
+  });
+
+  it('keeps nothing back of one that is no distribution, and ends', () => {
+    const logp = new Float32Array(5).fill(Number.NaN);
+    expect(draw(logp, truncate(logp, { topP: 0.5, topK: 2, minP: 0.1 }), 0.5).logprob).toBeNaN();
+  });
+});
+
+interface Golden {
+  readonly logits: readonly number[];
+  readonly temperature: number;
+  readonly min_p: number;
+  readonly top_k: number;
+  readonly top_p: number;
+  readonly logprobs: readonly (number | null)[];
+  readonly top: readonly number[];
+}
+
+describe('the most probable tokens', () => {
+  it('are given best first, the lower id before its equals, and all where there are fewer', () => {
+    const logp = logSoftmax([1, 3, 2, 3, -70]);
+    const { tokens, logprobs } = topLogprobs(logp, 4, EVERYTHING);
+    expect([...tokens]).toEqual([1, 3, 2, 0]);
+    expect([...logprobs]).toEqual([logp[1], logp[3], logp[2], logp[0]]);
+    expect([...topLogprobs(logp, 5, EVERYTHING).tokens]).toEqual([1, 3, 2, 0, 4]);
+    expect([...topLogprobs(logp, 5, truncate(logp, { topP: 1, topK: 2, minP: 0 })).tokens]).toEqual([1, 3]);
   });
 });
 
@@ -96,23 +143,4 @@ it.each<[Partial<SamplingParams>, boolean]>([
   [{ temperature: 0, topK: 5 }, false],
 ])('%o cuts the distribution: %s', (params, expected) => {
   expect(truncates({ ...DEFAULT_SAMPLING, maxTokens: 1, ...params })).toBe(expected);
-});
-
-describe('checkSampling', () => {
-  it.each<[Partial<SamplingParams>, string]>([
-    [{ temperature: -1 }, 'sampling: temperature is -1; expected 0 (greedy) or more'],
-    [{ temperature: Number.NaN }, 'temperature is NaN'],
-    [{ temperature: Number.POSITIVE_INFINITY }, 'temperature is Infinity'],
-    [{ topP: 0 }, 'top_p is 0; expected above 0 and at most 1'],
-    [{ topP: 1.1 }, 'top_p is 1.1'],
-    [{ topK: -1 }, 'top_k is -1; expected an integer of 0 (off) or more'],
-    [{ topK: 2.5 }, 'top_k is 2.5'],
-    [{ minP: 1 }, 'min_p is 1; expected 0 (off) or more and below 1'],
-    [{ minP: -0.1 }, 'min_p is -0.1'],
-    [{ maxTokens: 0 }, 'max tokens is 0; expected an integer of 1 or more'],
-    [{ maxTokens: 1.5 }, 'max tokens is 1.5'],
-  ])('refuses %o', (params, message) => {
-    expect(() => checkSampling({ ...DEFAULT_SAMPLING, maxTokens: 1 })).not.toThrow();
-    expect(() => checkSampling({ ...DEFAULT_SAMPLING, maxTokens: 1, ...params })).toThrow(message);
-  });
 });
