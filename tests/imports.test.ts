@@ -44,6 +44,7 @@ const CONTRACTS = [
   'engines/contracts.ts',
   'engines/sampling.ts',
   'envs/contracts.ts',
+  'envs/tools/contracts.ts',
   'rewards/contracts.ts',
   'agents/contracts.ts',
 ];

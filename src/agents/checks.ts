@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Generation } from '../engines/contracts.ts';
 import type { Environment, Reset, StepResult } from '../envs/contracts.ts';
+import type { ToolResult } from '../envs/tools/contracts.ts';
 import { explain, preview } from '../episode/explain.ts';
 import { generationProblems } from '../episode/validate.ts';
 import type { RewardOutput } from '../rewards/contracts.ts';
@@ -89,4 +90,26 @@ function check<T>(schema: z.ZodType, value: T): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return value;
   throw new Error(explain(parsed.error, value));
+}
+
+const toolResult = z.object({
+  content: z.string(),
+  failed: z.boolean().optional(),
+  done: z.boolean().optional(),
+  reward: z.number().optional(),
+  metrics: metrics.optional(),
+});
+
+/** What a tool returned: a result as it is, anything else as the text of one. */
+export function checkToolResult(value: unknown): ToolResult {
+  if (typeof value === 'object' && value !== null && 'content' in value) return check(toolResult, value as ToolResult);
+  return { content: asContent(value) };
+}
+
+function asContent(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value === undefined) return '';
+  const text = JSON.stringify(value);
+  if (text === undefined) throw new Error(`it gave ${preview(value)}; expected text or a value that JSON can say`);
+  return text;
 }

@@ -1,10 +1,9 @@
 import type { Environment, EnvironmentFactory, StepResult } from '../envs/contracts.ts';
 import type { Outcome } from '../episode/episode.ts';
-import type { Message } from '../episode/task.ts';
-import type { Delta } from '../text/renderer.ts';
 import { checkEnvironment, checkReset, checkStepResult } from './checks.ts';
 import type { Executor } from './contracts.ts';
-import { type Answer, recordEpisode, type Session } from './session.ts';
+import { recordEpisode, type Session } from './session.ts';
+import { Transcript } from './transcript.ts';
 
 export interface MultiTurnOptions {
   /** Answers per episode; the run's limit by default. */
@@ -87,15 +86,9 @@ async function play(
     if (result.done) return { kind: 'done' };
     if (turn + 1 >= limits.maxTurns) return { kind: 'truncated', reason: 'turns' };
 
-    const delta = await transcript.feedback(answer, result.feedback!);
-    const seen = delta.kind === 'branch' ? 0 : recorder.context(answer.segment).length;
-    if (!session.fits(seen, delta.tokens.length)) return { kind: 'truncated', reason: 'tokens' };
-    if (delta.kind === 'branch') {
-      // The whole context is fed anew, so every image shown so far is part of this prompt.
-      leaf = recorder.feed(-1, 'prompt', delta.tokens, [...session.images(answer.segment), ...(result.images ?? [])]);
-    } else {
-      leaf = recorder.feed(answer.segment, 'environment', delta.tokens, result.images);
-    }
+    const next = await transcript.tell(answer, result.feedback!, result.images);
+    if (next === undefined) return { kind: 'truncated', reason: 'tokens' };
+    leaf = next;
     stateKey = result.stateKey;
     params = { ...params, ...given(result.samplingParams) };
   }
@@ -104,34 +97,4 @@ async function play(
 /** Without the keys that are undefined, so that they override nothing. */
 function given<T extends object>(values: T | undefined): Partial<T> {
   return Object.fromEntries(Object.entries(values ?? {}).filter(([, value]) => value !== undefined)) as Partial<T>;
-}
-
-/** The conversation as messages, for as long as it is one: text feedback goes to the policy as it is. */
-class Transcript {
-  readonly #session: Session;
-  #messages: readonly Message[] | undefined;
-
-  constructor(session: Session, observation: string | readonly Message[]) {
-    this.#session = session;
-    this.#messages = typeof observation === 'string' ? undefined : observation;
-  }
-
-  /** Tokens that `feedback` adds after `answer`. */
-  feedback(answer: Answer, feedback: string | readonly Message[]): Promise<Delta> {
-    const { renderer } = this.#session.context;
-    return this.#session.call('environment', 'feedback', () => {
-      if (typeof feedback === 'string') {
-        this.#messages = undefined;
-        return { kind: 'append', tokens: renderer.encode(feedback) };
-      }
-      const earlier = this.#messages;
-      if (earlier === undefined) {
-        throw new Error('messages cannot follow text: give the observation and all feedback as messages, or as text');
-      }
-      const said: Message = { role: 'assistant', content: answer.content };
-      this.#messages = [...earlier, said, ...feedback];
-      const context = this.#session.recorder.context(answer.segment);
-      return renderer.extend({ context, earlier, answer: said, added: feedback });
-    });
-  }
 }

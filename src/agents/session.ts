@@ -2,6 +2,7 @@ import type { Generation, SamplingParams } from '../engines/contracts.ts';
 import { type Episode, EpisodeRecorder, type Outcome, path } from '../episode/episode.ts';
 import { boundary, EpisodeError, type FailureClass, messageOf } from '../episode/failure.ts';
 import type { Image, Message, Task } from '../episode/task.ts';
+import type { ToolSchema } from '../text/tool-calls/dialect.ts';
 import { checkGeneration } from './checks.ts';
 import type { ExecutorContext } from './contracts.ts';
 
@@ -66,11 +67,16 @@ export class Session {
     this.#ended = true;
   }
 
-  /** Records what the policy is given first. Returns the segment. Text is fed as it is, messages are rendered. */
-  async open(prompt: string | readonly Message[], images?: readonly Image[]): Promise<number> {
+  /** Records what the policy is given first. Returns the segment. Text is fed as it is, messages (and tools) are rendered. */
+  async open(
+    prompt: string | readonly Message[],
+    images?: readonly Image[],
+    tools?: readonly ToolSchema[],
+  ): Promise<number> {
     const { renderer } = this.context;
     const tokens = await this.call('environment', 'prompt', () => {
-      const encoded = typeof prompt === 'string' ? renderer.encode(prompt) : renderer.prompt(prompt);
+      const shown = tools === undefined ? undefined : { tools };
+      const encoded = typeof prompt === 'string' ? renderer.encode(prompt) : renderer.prompt(prompt, shown);
       if (encoded.length === 0) throw new Error('it has no tokens, and the policy must be given at least one');
       return encoded;
     });

@@ -14,7 +14,22 @@ export interface RewardInput {
   readonly label: string;
   /** The episode as recorded so far. */
   readonly episode: Pick<Episode, 'id' | 'group' | 'sample' | 'segments' | 'steps'>;
+  /** What was called, in order; of agents with tools. */
+  readonly calls?: readonly CallRecord[];
+  /** What the tools' pools still hold for this episode, by name: the state that the calls left behind. */
+  readonly resources?: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
+}
+
+/** One tool call of an episode and what the policy was told. */
+export interface CallRecord {
+  /** Number of the answer that called, from 0. */
+  readonly turn: number;
+  /** As the policy wrote it; empty where it could not be read. */
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly content: string;
+  readonly failed: boolean;
 }
 
 export interface RewardOutput {

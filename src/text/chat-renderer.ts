@@ -63,6 +63,7 @@ export function chatRenderer(parts: {
   return {
     vocabularySize: codec.vocabularySize,
     stopTokens,
+    toolDialect: parts.template?.toolDialect,
     encode: text => codec.encode(text),
     decode: (tokens, options) => codec.decode(tokens, options),
     prompt: (messages, { tools } = {}) =>

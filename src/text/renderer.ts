@@ -1,4 +1,5 @@
 import type { Message } from '../episode/task.ts';
+import type { ToolDialect } from './tool-calls/dialect.ts';
 
 /** Tokens that new messages add, or the reason why they cannot simply be added. */
 export type Delta =
@@ -19,6 +20,8 @@ export interface TextCodec {
 export interface Renderer extends TextCodec {
   /** Ids that end an answer (end of sequence, end of turn). */
   readonly stopTokens: readonly number[];
+  /** How the checkpoint writes tool calls; undefined when its chat template shows no tools. */
+  readonly toolDialect?: ToolDialect | undefined;
   /** Tokens of a conversation up to the point where the policy answers. */
   prompt(messages: readonly Message[], options?: { readonly tools?: readonly unknown[] }): Int32Array;
   /**

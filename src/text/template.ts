@@ -2,6 +2,8 @@ import { Template } from '@huggingface/jinja';
 import { messageOf } from '../episode/failure.ts';
 import type { Message } from '../episode/task.ts';
 import { readJson, readText } from './files.ts';
+import { dialectOfTemplate } from './tool-calls/choose.ts';
+import type { ToolDialect } from './tool-calls/dialect.ts';
 
 /** A conversation as the text the policy sees. */
 export interface ChatTemplate {
@@ -12,6 +14,8 @@ export interface ChatTemplate {
     messages: readonly Message[],
     options?: { readonly tools?: readonly unknown[] | undefined; readonly addGenerationPrompt?: boolean },
   ): string;
+  /** How it writes tool calls; undefined when it shows no tools. */
+  readonly toolDialect?: ToolDialect | undefined;
 }
 
 /**
@@ -27,6 +31,7 @@ export function chatTemplate(source: string, variables: Readonly<Record<string, 
     throw new Error(`the chat template is not valid Jinja: ${messageOf(error)}`, { cause: error });
   }
   return {
+    toolDialect: dialectOfTemplate(source),
     render(messages, { tools, addGenerationPrompt = false } = {}) {
       try {
         return template.render({
@@ -70,6 +75,7 @@ export async function loadChatTemplate(
     );
   }
   return {
+    toolDialect: (named.get('tool_use') ?? usual).toolDialect,
     render(messages, options = {}) {
       const hasTools = options.tools !== undefined && options.tools.length > 0;
       return ((hasTools ? named.get('tool_use') : undefined) ?? usual).render(messages, options);

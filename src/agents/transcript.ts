@@ -1,0 +1,57 @@
+import type { Image, Message } from '../episode/task.ts';
+import type { ToolSchema } from '../text/tool-calls/dialect.ts';
+import type { Answer, Session } from './session.ts';
+
+/** The conversation as messages, for as long as it is one: text feedback goes to the policy as it is. */
+export class Transcript {
+  readonly #session: Session;
+  readonly #tools: readonly ToolSchema[] | undefined;
+  #messages: readonly Message[] | undefined;
+
+  /** `tools` are shown by the chat template. */
+  constructor(session: Session, observation: string | readonly Message[], tools?: readonly ToolSchema[]) {
+    this.#session = session;
+    this.#tools = tools;
+    this.#messages = typeof observation === 'string' ? undefined : observation;
+  }
+
+  /**
+   * Records what the policy is told after `answer`. Returns the segment to answer below; undefined when an answer no
+   * longer fits the window behind it.
+   */
+  async tell(
+    answer: Answer,
+    feedback: string | readonly Message[],
+    images: readonly Image[] = [],
+  ): Promise<number | undefined> {
+    const { recorder } = this.#session;
+    const delta = await this.#delta(answer, feedback);
+    const seen = delta.kind === 'branch' ? 0 : recorder.context(answer.segment).length;
+    if (!this.#session.fits(seen, delta.tokens.length)) return undefined;
+    if (delta.kind === 'append') {
+      return recorder.feed(answer.segment, 'environment', delta.tokens, images.length > 0 ? images : undefined);
+    }
+    // The whole context is fed anew, so every image shown so far is part of this prompt.
+    const shown = [...this.#session.images(answer.segment), ...images];
+    return recorder.feed(-1, 'prompt', delta.tokens, shown.length > 0 ? shown : undefined);
+  }
+
+  #delta(answer: Answer, feedback: string | readonly Message[]) {
+    const { renderer } = this.#session.context;
+    return this.#session.call('environment', 'feedback', () => {
+      if (typeof feedback === 'string') {
+        this.#messages = undefined;
+        return { kind: 'append', tokens: renderer.encode(feedback) } as const;
+      }
+      const earlier = this.#messages;
+      if (earlier === undefined) {
+        throw new Error('messages cannot follow text: give the observation and all feedback as messages, or as text');
+      }
+      const said: Message = { role: 'assistant', content: answer.content };
+      this.#messages = [...earlier, said, ...feedback];
+      const context = this.#session.recorder.context(answer.segment);
+      const tools = this.#tools;
+      return renderer.extend({ context, earlier, answer: said, added: feedback, ...(tools ? { tools } : {}) });
+    });
+  }
+}
