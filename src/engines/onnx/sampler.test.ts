@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { hostOptions } from '../../../tests/support/engines.ts';
 import { goldenModel } from '../../../tests/support/goldens.ts';
+import { samplerOf as makeSampler, type Request, request } from '../../../tests/support/sampler.ts';
 import { DEFAULT_SAMPLING, type Generation, type LearnerSequence, type SamplingParams } from '../contracts.ts';
 import { OnnxLearnerCore } from './learner.ts';
-import { Model } from './model.ts';
-import type { SamplerRequest } from './row.ts';
-import { OnnxSamplerCore, type SamplerOptions } from './sampler.ts';
+import type { Model } from './model.ts';
+import type { SamplerOptions } from './sampler.ts';
 import { Session } from './session.ts';
 import { draw, truncate } from './truncate.ts';
 
@@ -23,36 +23,11 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map(each => each.close()));
 });
 
-/** Token i says the i-th character from A on. */
-const letters = (token: number) => Buffer.from(String.fromCharCode(65 + token));
-
-type Request = Omit<SamplerRequest, 'id' | 'streaming'>;
-
-/** A sampler that runs until it has nothing to do. */
-function samplerOf(options: Partial<SamplerOptions> = {}, model = new Model(MODEL)) {
-  const finished = new Map<number, Generation>();
-  const events = {
-    token: () => undefined,
-    finished: (id: number, generation: Generation) => void finished.set(id, generation),
-  };
-  const core = new OnnxSamplerCore(model, { ...hostOptions(MODEL).sampler, ...options }, events, () => letters);
-  open.push(core);
-  let nextId = 0;
-  const submit = (requests: readonly Request[]) => {
-    const numbered = requests.map(request => ({ ...request, id: nextId++, streaming: false }));
-    core.submit(numbered);
-    return numbered.map(({ id }) => id);
-  };
-  const answers = async (requests: readonly Request[]): Promise<Generation[]> => {
-    const ids = submit(requests);
-    while (core.busy) await core.step();
-    return ids.map(id => finished.get(id)!);
-  };
-  return { core, model, submit, answers, finished };
-}
-
-function request(seed: number, tokens: readonly number[], params: Partial<SamplingParams> = {}): Request {
-  return { tokens: Int32Array.from(tokens), seed, params: { ...DEFAULT_SAMPLING, maxTokens: 10, ...params } };
+/** A sampler that is closed with the test. */
+function samplerOf(options: Partial<SamplerOptions> = {}, model: Model | string = MODEL) {
+  const sampler = makeSampler(model, options);
+  open.push(sampler.core);
+  return sampler;
 }
 
 function learnerOf(model: Model): OnnxLearnerCore {
@@ -166,7 +141,7 @@ describe('prompts', () => {
     }
   });
 
-  it('longer than the budget are computed in pieces, and the others wait', async () => {
+  it('longer than the budget are computed in pieces', async () => {
     const requests = [request(1, prompt), request(2, prompt.slice(0, 9)), request(3, [1])];
     const whole = await samplerOf().answers(requests);
     for (const prefillTokens of [1, 4, 13]) {
