@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { MetricsRecord, RunEnd, Tracker } from './contracts.ts';
 import { Outbox, type Stamped } from './outbox.ts';
 import { readNote, writeNote } from './run-note.ts';
-import type { MetricsRecord, RunEnd, Tracker } from './contracts.ts';
 import { type RunPlace, wandbApi } from './wandb/api.ts';
 
 export interface WandbOptions {

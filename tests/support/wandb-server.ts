@@ -18,7 +18,7 @@ export interface WandbServer extends JsonServer {
 const FILES = ['wandb-history.jsonl', 'wandb-summary.json', 'wandb-events.jsonl', 'output.log'];
 
 /**
- * What W&B's server does for a run, as its open client expects it: tools/peers/wandb.ts lets that client run against it.
+ * What W&B's server does for a run, as its open client expects it: tools/trackers/wandb.ts lets that client run against it.
  * A request that the client would not send is a fault.
  */
 export async function wandbServer(apiKey: string): Promise<WandbServer> {
