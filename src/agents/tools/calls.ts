@@ -66,13 +66,10 @@ async function execute(tool: Tool, args: unknown, session: Session): Promise<Too
     signal: over.signal,
   };
   const timeoutMs = tool.timeoutMs ?? context.limits.callTimeoutMs;
+  const what = `tool ${tool.name}`;
+  let value: unknown;
   try {
-    return await boundary(
-      'tool',
-      `tool ${tool.name}`,
-      async () => checkToolResult(await tool.execute(args as never, toolContext)),
-      { signal, timeoutMs },
-    );
+    value = await boundary('tool', what, () => tool.execute(args as never, toolContext), { signal, timeoutMs });
   } catch (error) {
     if (signal.aborted || !(error instanceof EpisodeError)) throw error;
     if (error.failureClass === 'timeout') return refusal(`${tool.name} gave no result within ${timeoutMs} ms`);
@@ -83,6 +80,7 @@ async function execute(tool: Tool, args: unknown, session: Session): Promise<Too
     signal.removeEventListener('abort', forward);
     over.abort(new Error(`the call of ${tool.name} is over`));
   }
+  return boundary('tool', what, () => checkToolResult(value));
 }
 
 async function resourceOf({ name, pool }: Tool, session: Session): Promise<unknown> {
