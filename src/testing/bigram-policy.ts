@@ -13,6 +13,8 @@ export interface BigramPolicyOptions {
   readonly contextLength?: number;
   /** [V × V] initial logits, row = the token before; all 0 (uniform) by default. */
   readonly logits?: Float64Array;
+  /** Text of tokens, for requests with stop strings. */
+  readonly decode?: (tokens: ArrayLike<number>) => string;
   /** As for `scriptedSampler`: the test decides when tokens are sampled. */
   readonly gated?: boolean;
 }
@@ -30,7 +32,7 @@ export interface BigramPolicy {
  * without a model: publishing copies the table, the reference is the initial one, and equal seeds give equal tokens.
  */
 export function bigramPolicy(options: BigramPolicyOptions): BigramPolicy {
-  const { vocabularySize, contextLength = 4096, gated = false } = options;
+  const { vocabularySize, contextLength = 4096, gated = false, decode } = options;
   const table = new BigramTable(vocabularySize, options.logits?.slice());
   let served = table.copy();
   const sampler = scriptedSampler({
@@ -40,6 +42,7 @@ export function bigramPolicy(options: BigramPolicyOptions): BigramPolicy {
       encode: text => {
         throw new Error(`the bigram policy knows no text, got ${JSON.stringify(text)}`);
       },
+      ...(decode ? { decode } : {}),
     },
     contextLength,
     gated,
@@ -67,7 +70,7 @@ function* sampled(request: GenerateRequest, served: () => BigramTable): Generato
     if (temperature === 0) {
       const logprobs = served().logprobs(last, 1);
       last = logprobs.indexOf(Math.max(...logprobs));
-      yield { token: last, logprob: 0 };
+      yield { token: last, logprob: 0, distribution: logprobs };
     } else {
       const logprobs = served().logprobs(last, temperature);
       let rest = uniformFloat64(random);
@@ -77,7 +80,7 @@ function* sampled(request: GenerateRequest, served: () => BigramTable): Generato
       });
       // Rounding can leave a rest behind the last token.
       last = chosen < 0 ? logprobs.length - 1 : chosen;
-      yield { token: last, logprob: logprobs[last]! };
+      yield { token: last, logprob: logprobs[last]!, distribution: logprobs };
     }
   }
 }

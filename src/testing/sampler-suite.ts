@@ -3,6 +3,7 @@ import type { GenerateRequest, Sampler, SamplingParams } from '../engines/contra
 import { type Check, checkUnless } from './check.ts';
 import { interruptionChecks } from './sampler-interruptions.ts';
 import { onPolicyChecks } from './sampler-on-policy.ts';
+import { stopStringChecks } from './sampler-stop-strings.ts';
 import { assertSameAnswer, LOGPROB_TOLERANCE, requestOf, type SamplerSubject } from './sampler-subject.ts';
 
 export type { SamplerSubject } from './sampler-subject.ts';
@@ -14,16 +15,22 @@ export interface SamplerSuiteOptions {
    */
   readonly make: () => Promise<SamplerSubject>;
   readonly vocabularySize: number;
+  /** Text of tokens, special ones included, for the checks of stop strings. */
+  readonly decode?: (tokens: ArrayLike<number>) => string;
   /** What the implementation cannot do, with the reason. */
   readonly without?: Readonly<Partial<Record<SamplerFeature, string>>>;
 }
 
-/** `learner`: there is one beside it; `greedy`: temperature 0; `truncation`: top-p, top-k and min-p. */
-export type SamplerFeature = 'learner' | 'greedy' | 'truncation';
+/**
+ * `learner`: there is one beside it; `greedy`: temperature 0; `truncation`: top-p, top-k and min-p; `stopStrings`, which
+ * need `decode`; `topLogprobs`.
+ */
+export type SamplerFeature = 'learner' | 'greedy' | 'truncation' | 'stopStrings' | 'topLogprobs';
 
 /** What every Sampler must keep. */
 export function samplerSuite(options: SamplerSuiteOptions): Check[] {
-  const { make, vocabularySize, without = {} } = options;
+  const { make, vocabularySize, decode, without = {} } = options;
+  const noStopStrings = without.stopStrings ?? (decode ? undefined : 'no text is known for its tokens');
   const request = (n: number, params?: Partial<SamplingParams>, rest?: Partial<GenerateRequest>) =>
     requestOf(vocabularySize, n, params, rest);
   const check = (name: string, run: (sampler: Sampler) => Promise<void>, needs: readonly SamplerFeature[] = []) =>
@@ -128,6 +135,10 @@ export function samplerSuite(options: SamplerSuiteOptions): Check[] {
         [{ topK: -1 }, {}, /top_?k.* -1/i],
         [{ minP: 1 }, {}, /min_?p.* 1/i],
         [{ maxTokens: 0 }, {}, /max.?tokens.* 0/i],
+        [{ stopStrings: [''] }, {}, /stop.?string.* ""/i],
+        [{ topLogprobs: -1 }, {}, /top.?log-?probs.* -1/i],
+        [{ topLogprobs: vocabularySize + 1 }, {}, new RegExp(`top.?log-?probs.* ${vocabularySize + 1}`, 'i')],
+        [{}, { seed: -1 }, /seed.* -1/],
         [{}, { tokens: new Int32Array(0) }, /at least one token/],
         [{}, { tokens: Int32Array.of(1, vocabularySize) }, new RegExp(`token.* ${vocabularySize}`)],
         [{}, { tokens: Int32Array.of(-1) }, /token.* -1/],
@@ -154,6 +165,45 @@ export function samplerSuite(options: SamplerSuiteOptions): Check[] {
       ['truncation', 'greedy'],
     ),
 
+    check(
+      'gives the most probable tokens of each place, best first, and the sampled one with the same log-prob',
+      async sampler => {
+        for (const temperature of [1, 0.7]) {
+          const params = { temperature, topLogprobs: 3 };
+          const all = await sampler.generate(request(6, { ...params, topLogprobs: vocabularySize }));
+          const { tokens, logprobs, topLogprobs = [] } = await sampler.generate(request(6, params));
+          assert.deepEqual([all.tokens, topLogprobs.length], [tokens, tokens.length]);
+          for (const [t, top] of topLogprobs.entries()) {
+            assert.deepEqual([top.tokens.length, top.logprobs.length], [3, 3]);
+            assert.ok(top.logprobs[0]! >= top.logprobs[1]! && top.logprobs[1]! >= top.logprobs[2]!, 'not in order');
+            const every = all.topLogprobs![t]!;
+            assert.deepEqual(every.tokens.subarray(0, 3), top.tokens);
+            const mass = every.logprobs.reduce((sum, logprob) => sum + Math.exp(logprob), 0);
+            assert.ok(Math.abs(mass - 1) < LOGPROB_TOLERANCE, `the probabilities sum to ${mass}`);
+            const sampled = every.logprobs[every.tokens.indexOf(tokens[t]!)]!;
+            assert.ok(Math.abs(sampled - logprobs[t]!) < LOGPROB_TOLERANCE, `${sampled} is not ${logprobs[t]}`);
+          }
+        }
+        const none = await sampler.generate(request(6));
+        assert.equal(none.topLogprobs, undefined);
+      },
+      ['topLogprobs'],
+    ),
+
+    check(
+      'gives no token that is cut among the most probable ones',
+      async sampler => {
+        const { tokens, topLogprobs = [] } = await sampler.generate(request(6, { topK: 2, topLogprobs: 5 }));
+        for (const [t, top] of topLogprobs.entries()) {
+          assert.ok(top.tokens.length <= 2 && top.tokens.includes(tokens[t]!), `[${top.tokens}] for ${tokens[t]}`);
+          const mass = top.logprobs.reduce((sum, logprob) => sum + Math.exp(logprob), 0);
+          assert.ok(Math.abs(mass - 1) < LOGPROB_TOLERANCE, `the probabilities sum to ${mass}`);
+        }
+      },
+      ['topLogprobs', 'truncation'],
+    ),
+
+    ...stopStringChecks(make, request, decode ?? (() => ''), noStopStrings),
     ...interruptionChecks(make, request),
     ...onPolicyChecks(make, request, without.learner),
   ];

@@ -1,4 +1,5 @@
-import type { GenerateRequest, Generation, Learner, Sampler } from '../engines/contracts.ts';
+import type { GenerateRequest, Generation, Learner, Sampler, TopLogprobs } from '../engines/contracts.ts';
+import { checkSampling } from '../engines/sampling.ts';
 import type { FinishReason } from '../episode/episode.ts';
 import type { TextCodec } from '../text/renderer.ts';
 import { byteRenderer } from './byte-tokenizer.ts';
@@ -6,6 +7,8 @@ import { byteRenderer } from './byte-tokenizer.ts';
 export interface ScriptedToken {
   readonly token: number;
   readonly logprob: number;
+  /** [V] of the distribution that it was drawn from: what requests that ask for the most probable tokens are given. */
+  readonly distribution?: ArrayLike<number>;
 }
 
 export interface ScriptedSamplerOptions {
@@ -15,8 +18,8 @@ export interface ScriptedSamplerOptions {
    * An error that it throws is what `generate` rejects with.
    */
   readonly answers: (request: GenerateRequest, index: number) => string | Iterable<number | ScriptedToken>;
-  /** Encodes answers given as text and knows the size of the vocabulary; the byte tokenizer by default. */
-  readonly codec?: Pick<TextCodec, 'encode' | 'vocabularySize'>;
+  /** Encodes answers given as text, knows the vocabulary, and finds stop strings; the byte tokenizer by default. */
+  readonly codec?: Pick<TextCodec, 'encode' | 'vocabularySize'> & Partial<Pick<TextCodec, 'decode'>>;
   /** Log-probability of tokens that come without; that of a uniform choice from the vocabulary by default. */
   readonly logprob?: (token: number, request: GenerateRequest) => number;
   /** Tokens; 4096 by default. */
@@ -42,16 +45,16 @@ export interface ScriptedSampler extends Sampler {
 interface Flight {
   readonly request: GenerateRequest;
   readonly script: Iterator<number | ScriptedToken>;
-  readonly sampled: (ScriptedToken & { readonly version: number })[];
+  readonly sampled: { token: number; logprob: number; version: number; top: TopLogprobs | undefined }[];
   /** Tokens it may have sampled by now. */
   allowed: number;
-  readonly end: (reason: FinishReason) => void;
+  readonly end: (reason: FinishReason, stopString?: string) => void;
   readonly fail: (error: unknown) => void;
 }
 
 /**
- * A sampler that says what a script says. It keeps the contract of a real one: the first stop token ends an answer,
- * `maxTokens` and the context length cut it (`length`; so does the end of a script that has no stop token), an abort
+ * A sampler that says what a script says. It keeps the contract of a real one: the first stop token or string ends an
+ * answer, `maxTokens` and the context length cut it (`length`; so does the end of a script that has no stop token), an abort
  * gives what there is, a pause holds every request, and every token carries the version served when it was sampled.
  */
 export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSampler {
@@ -72,21 +75,37 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
 
   const sample = (flight: Flight) => {
     const { request, script, sampled } = flight;
-    const { maxTokens, stopTokens } = request.params;
+    const { maxTokens, stopTokens, topLogprobs } = request.params;
     const room = Math.min(maxTokens, contextLength - request.tokens.length);
     try {
       while (state === 'running' && sampled.length < flight.allowed) {
         const { value, done } = script.next();
         if (done) return flight.end('length');
-        const { token, logprob: given } = typeof value === 'number' ? { token: value, logprob: undefined } : value;
-        sampled.push({ token, logprob: given ?? logprob(token, request), version });
+        const scripted = typeof value === 'number' ? { token: value, logprob: logprob(value, request) } : value;
+        const { token } = scripted;
+        const top = topLogprobs > 0 ? mostProbable(scripted, topLogprobs) : undefined;
+        sampled.push({ token, logprob: scripted.logprob, version, top });
         request.onToken?.(token);
         if (stopTokens.includes(token)) return flight.end('stop');
+        const stopString = stopIn(
+          sampled.map(({ token }) => token),
+          request.params.stopStrings,
+        );
+        if (stopString !== undefined) return flight.end('stop', stopString);
         if (sampled.length === room) return flight.end('length');
       }
     } catch (error) {
       flight.fail(error);
     }
+  };
+
+  const stopIn = (tokens: readonly number[], stopStrings: readonly string[]): string | undefined => {
+    if (stopStrings.length === 0) return undefined;
+    const text = codec.decode!(tokens, { special: true });
+    const ends = stopStrings.flatMap(stop =>
+      text.includes(stop) ? [{ stop, end: text.indexOf(stop) + stop.length }] : [],
+    );
+    return ends.sort((a, b) => a.end - b.end || b.stop.length - a.stop.length)[0]?.stop;
   };
 
   const flightOf = (index: number): Flight => {
@@ -97,7 +116,7 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
 
   const generate = (request: GenerateRequest): Promise<Generation> =>
     new Promise((resolve, reject) => {
-      checkRequest(request, codec.vocabularySize, contextLength);
+      checkRequest(request, codec, contextLength);
       if (state === 'asleep' || state === 'closed') throw new Error(`the sampler is ${state}`);
       const index = requests.push(request) - 1;
       for (const wait of waiting) if (wait.count === requests.length) wait.resolve();
@@ -112,13 +131,15 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
         script,
         sampled: [],
         allowed: gated ? 0 : Number.POSITIVE_INFINITY,
-        end(finishReason) {
+        end(finishReason, stopString) {
           leave();
           resolve({
             tokens: Int32Array.from(flight.sampled, s => s.token),
             logprobs: Float32Array.from(flight.sampled, s => s.logprob),
             versions: Int32Array.from(flight.sampled, s => s.version),
             finishReason,
+            ...(stopString === undefined ? {} : { stopString }),
+            ...(request.params.topLogprobs > 0 ? { topLogprobs: flight.sampled.map(s => s.top!) } : {}),
           });
         },
         fail(error) {
@@ -190,22 +211,29 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
   };
 }
 
+/** A token without a distribution is all that is known of it. */
+function mostProbable({ token, logprob, distribution }: ScriptedToken, count: number): TopLogprobs {
+  const all: [number, number][] = distribution
+    ? Array.from(distribution, (value, id) => [id, value])
+    : [[token, logprob]];
+  const best = all.sort(([a, x], [b, y]) => y - x || a - b).slice(0, count);
+  return { tokens: Int32Array.from(best, ([id]) => id), logprobs: Float32Array.from(best, ([, value]) => value) };
+}
+
 /** Throws on a request that a real engine would refuse. */
-function checkRequest(request: GenerateRequest, vocabularySize: number, contextLength: number): void {
-  const { tokens, params } = request;
+function checkRequest(
+  { tokens, params, seed }: GenerateRequest,
+  { vocabularySize, decode }: NonNullable<ScriptedSamplerOptions['codec']>,
+  contextLength: number,
+): void {
   if (tokens.length === 0) throw new Error('a request needs at least one token');
   if (tokens.length >= contextLength) {
     throw new Error(`a prompt of ${tokens.length} tokens leaves no room in a context of ${contextLength}`);
   }
   const foreign = tokens.find(token => token < 0 || token >= vocabularySize);
   if (foreign !== undefined) throw new Error(`token ${foreign} is outside the vocabulary of ${vocabularySize}`);
-  const { temperature, topP, topK, minP, maxTokens } = params;
-  const check = (name: string, value: number, valid: boolean, expected: string) => {
-    if (!valid) throw new Error(`${name} is ${value}; it must be ${expected}`);
-  };
-  check('temperature', temperature, temperature >= 0 && Number.isFinite(temperature), '0 or more');
-  check('topP', topP, topP > 0 && topP <= 1, 'above 0 and at most 1');
-  check('topK', topK, Number.isInteger(topK) && topK >= 0, 'an integer of 0 or more');
-  check('minP', minP, minP >= 0 && minP < 1, '0 or more and below 1');
-  check('maxTokens', maxTokens, Number.isInteger(maxTokens) && maxTokens >= 1, 'an integer of 1 or more');
+  checkSampling(params, vocabularySize, seed);
+  if (params.stopStrings.length > 0 && decode === undefined) {
+    throw new Error('stop strings need a codec that decodes; give one to the scripted sampler');
+  }
 }

@@ -28,12 +28,14 @@ function* babble({ seed }: GenerateRequest): Generator<number> {
 }
 
 describe('a scripted sampler', () => {
-  const codec = { vocabularySize: V, encode: () => new Int32Array(0) };
+  const codec = { vocabularySize: V, encode: () => new Int32Array(0), decode };
   register(
     samplerSuite({
       make: async () => ({ sampler: scriptedSampler({ answers: babble, codec, contextLength: 64 }) }),
       vocabularySize: V,
+      decode,
       without: {
+        topLogprobs: 'a script knows the tokens that it says, no others',
         learner: 'it has no weights',
         greedy: 'a script does not look at the temperature',
         truncation: 'a script has no distribution',
@@ -42,9 +44,11 @@ describe('a scripted sampler', () => {
   );
 });
 
+const decode = (tokens: ArrayLike<number>) => Array.from(tokens, token => String.fromCharCode(65 + token)).join('');
+
 async function bigram(): Promise<BigramPolicy> {
   const logits = Float64Array.from({ length: V * V }, (_, i) => 2 * Math.sin(3 * i));
-  return bigramPolicy({ vocabularySize: V, contextLength: 64, logits });
+  return bigramPolicy({ vocabularySize: V, contextLength: 64, logits, decode });
 }
 
 describe('a bigram policy', () => {
@@ -52,6 +56,7 @@ describe('a bigram policy', () => {
     samplerSuite({
       make: bigram,
       vocabularySize: V,
+      decode,
       without: { truncation: 'it samples from the whole distribution and refuses anything else' },
     }),
   );
@@ -93,6 +98,19 @@ describe('samplerSuite', () => {
       altered(answer => (answer.finishReason === 'stop' ? { ...answer, tokens: answer.tokens.slice(0, -1) } : answer)),
       /stop token/,
     ],
+    [
+      'goes on behind a stop string',
+      generate => request => generate({ ...request, params: { ...request.params, stopStrings: [] } }),
+      /completes a stop string/,
+    ],
+    [
+      'tells other tokens than the most probable ones',
+      altered(answer => ({
+        ...answer,
+        topLogprobs: answer.topLogprobs?.map(top => ({ ...top, tokens: top.tokens.map(token => (token + 1) % V) })),
+      })),
+      /most probable tokens of each place/,
+    ],
     ['forgets the seed', generate => request => generate({ ...request, seed: 1 }), /same seed, and others/],
     [
       'tells other log-probabilities',
@@ -119,7 +137,7 @@ describe('samplerSuite', () => {
       const { sampler, learner } = await bigram();
       return { sampler: changed(sampler, 'generate', wrap), learner };
     };
-    const checks = samplerSuite({ make, vocabularySize: V, without: { truncation: 'not here' } });
+    const checks = samplerSuite({ make, vocabularySize: V, decode, without: { truncation: 'not here' } });
     // What is deaf to aborts would be waited for without end.
     const ending = checks.filter(({ name }) => !/pause/.test(name));
     expect(await failing(ending)).toContainEqual(expect.stringMatching(expected));
