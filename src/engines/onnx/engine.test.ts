@@ -10,6 +10,7 @@ import { valueLoss } from '../../algorithms/losses/value.ts';
 import type { Check } from '../../testing/check.ts';
 import { learnerSuite } from '../../testing/learner-suite.ts';
 import { samplerSuite } from '../../testing/sampler-suite.ts';
+import { writeCharTokenizer } from '../../text/char-tokenizer.ts';
 import { DEFAULT_SAMPLING, type GenerateRequest } from '../contracts.ts';
 import { OnnxEngine } from './engine.ts';
 
@@ -26,12 +27,19 @@ vi.mock(import('node:worker_threads'), async original => {
   return { ...module, Worker: Watched };
 });
 
+const SPECIAL = ['<pad>', '<eos>', '<end>'];
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
+const decode = (tokens: ArrayLike<number>) => Array.from(tokens, token => [...SPECIAL, ...LETTERS][token]).join('');
+
 let root: string;
 let engine: OnnxEngine;
 let initial: string;
 beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), 'tokenloop-engine-'));
-  engine = await OnnxEngine.start(hostOptions(tinyModel(root), { initSeed: 3 }));
+  const directory = tinyModel(root);
+  const size = await writeCharTokenizer(directory, { alphabet: LETTERS, special: SPECIAL, eos: '<eos>', pad: '<pad>' });
+  expect(size).toBe(TINY_VOCABULARY);
+  engine = await OnnxEngine.start(hostOptions(directory, { initSeed: 3 }));
   initial = join(root, 'initial');
   await engine.save(initial);
 });
@@ -63,6 +71,43 @@ describe('as a sampler', () => {
     samplerSuite({
       make: async () => ({ sampler: await restored(), learner: engine }),
       vocabularySize: TINY_VOCABULARY,
+      decode,
+    }),
+  );
+
+  it('refuses stop strings where tokens have no text, and nothing else', async () => {
+    const bare = tinyModel(mkdtempSync(join(root, 'bare-')));
+    const mute = await OnnxEngine.start(hostOptions(bare, { initSeed: 3 }));
+    try {
+      const stopping = request(1, { params: { ...DEFAULT_SAMPLING, maxTokens: 8, stopStrings: ['x'] } });
+      const [refused, other] = await Promise.allSettled([mute.generate(stopping), mute.generate(request(2))]);
+      expect(String((refused as PromiseRejectedResult).reason)).toMatch(/stop strings need .*bare-.*tokenizer\.json/);
+      expect(other).toMatchObject({ status: 'fulfilled' });
+      // The prompt's three tokens; nothing of it was cached.
+      expect(await mute.statistics()).toEqual({ promptTokens: 3, cachedTokens: 0, evictions: 0 });
+    } finally {
+      await mute.close();
+    }
+  });
+});
+
+describe('as a deterministic sampler', () => {
+  let isolated: OnnxEngine;
+  beforeAll(async () => {
+    isolated = await OnnxEngine.start(
+      hostOptions(join(root, 'tiny'), { initSeed: 3, sampler: { deterministic: true, threads: 2 } }),
+    );
+  });
+  afterAll(() => isolated.close());
+
+  register(
+    samplerSuite({
+      make: async () => {
+        await isolated.load(initial);
+        return { sampler: isolated, learner: isolated };
+      },
+      vocabularySize: TINY_VOCABULARY,
+      decode,
     }),
   );
 });
