@@ -31,7 +31,8 @@ type Item = Stamped & ({ readonly metrics: MetricsRecord['metrics']; readonly at
 
 /** A server that hears nothing for some minutes takes the run for crashed; the open client sends a sign this often. */
 const HEARTBEAT_MS = 30_000;
-const EXIT_CODES: Readonly<Record<RunEnd, number>> = { finished: 0, failed: 1, interrupted: 255 };
+/** What the server shows as finished, failed and killed. */
+export const EXIT_CODES: Readonly<Record<RunEnd, number>> = { finished: 0, failed: 1, interrupted: 255 };
 const Note = z.object({ id: z.string().regex(/^\w+$/) });
 
 /**
@@ -112,13 +113,13 @@ function historyLine({ step, metrics, at }: Extract<Item, { metrics: unknown }>)
 }
 
 /** JSON in which NaN and infinities stand bare, as W&B's client writes them. */
-export function looseJson(values: Readonly<Record<string, number>>): string {
+function looseJson(values: Readonly<Record<string, number>>): string {
   const entries = Object.entries(values).map(([name, value]) => `${JSON.stringify(name)}:${String(value)}`);
   return `{${entries.join(',')}}`;
 }
 
 /** Eight letters and digits, as W&B's own clients draw them. */
-function newId(): string {
+export function newId(): string {
   return Array.from({ length: 8 }, () => randomInt(36).toString(36)).join('');
 }
 

@@ -25,7 +25,7 @@ export async function wandbServer(apiKey: string): Promise<WandbServer> {
   const runs = new Map<string, WandbRun>();
   const expected = `Basic ${Buffer.from(`api:${apiKey}`).toString('base64')}`;
 
-  const graphql = (query: string, variables: Record<string, unknown>): unknown => {
+  const graphql = (query: string, variables: Record<string, unknown>, host: string): unknown => {
     for (const name of Object.keys(variables)) {
       if (!query.includes(`$${name}`)) throw new Refusal(400, `unknown variable ${name}`);
     }
@@ -48,7 +48,7 @@ export async function wandbServer(apiKey: string): Promise<WandbServer> {
       return { model: { bucket: run ? { historyLineCount: run.history.length, historyTail: tail } : null } };
     }
     if (query.includes('createRunFiles')) {
-      const files = (variables.files as string[]).map(name => ({ name, uploadUrl: `http://127.0.0.1:9/${name}` }));
+      const files = (variables.files as string[]).map(name => ({ name, uploadUrl: `http://${host}/upload/${name}` }));
       return { createRunFiles: { runID: 'b', uploadHeaders: [], files } };
     }
     if (query.includes('serverInfo')) return { serverInfo: { features: [] } };
@@ -73,10 +73,10 @@ export async function wandbServer(apiKey: string): Promise<WandbServer> {
   };
 
   const server = await jsonServer(({ method, path, headers, body }) => {
-    if (path.startsWith('/sdk/otel')) return {};
+    if (path.startsWith('/sdk/otel') || path.startsWith('/upload/')) return {};
     if (headers.authorization !== expected) throw new Refusal(401, `not the key: ${headers.authorization}`);
     if (method !== 'POST') throw new Refusal(405, 'POST only');
-    if (path === '/graphql') return { data: graphql(body.query, body.variables ?? {}) };
+    if (path === '/graphql') return { data: graphql(body.query, body.variables ?? {}, headers.host ?? '') };
     const [, entity, project, name] = /^\/files\/([^/]+)\/([^/]+)\/([^/]+)\/file_stream$/.exec(path) ?? [];
     const run = runs.get(name ?? '');
     if (!run || !entity || run.variables.project !== project) throw new Refusal(404, `no run ${path}`);
