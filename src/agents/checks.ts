@@ -31,7 +31,10 @@ const stepResult = z.object({
     .strictObject({
       temperature: z.number().min(0).optional(),
       topP: z.number().positive().max(1).optional(),
+      topK: z.int().min(0).optional(),
+      minP: z.number().min(0).lt(1).optional(),
       maxTokens: z.int().min(1).optional(),
+      stopStrings: z.array(z.string().min(1)).optional(),
     })
     .optional(),
   images: images.optional(),

@@ -36,6 +36,8 @@ export interface ExecutorContext {
   readonly policy: Policy;
   readonly renderer: Renderer;
   readonly limits: EpisodeLimits;
+  /** Whether the text of an answer ends with the stop string that ended it, or before it; before when not given. */
+  readonly includeStop?: boolean | undefined;
   /** Seeds the environment: the same for every member of the group. 32-bit unsigned. */
   readonly environmentSeed: number;
   readonly signal: AbortSignal;

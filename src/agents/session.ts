@@ -2,6 +2,7 @@ import type { Generation, SamplingParams } from '../engines/contracts.ts';
 import { type Episode, EpisodeRecorder, type Outcome, path } from '../episode/episode.ts';
 import { boundary, EpisodeError, type FailureClass, messageOf } from '../episode/failure.ts';
 import type { Image, Message, Task } from '../episode/task.ts';
+import { cutAtStop } from '../text/stop-strings.ts';
 import type { ToolSchema } from '../text/tool-calls/dialect.ts';
 import { checkGeneration } from './checks.ts';
 import type { ExecutorContext } from './contracts.ts';
@@ -12,7 +13,9 @@ import type { ExecutorContext } from './contracts.ts';
 export interface Answer {
   /** Id of the policy segment. */
   readonly segment: number;
-  /** Decoded, without the stop token and other special tokens: what environments and rewards read. */
+  /**
+   * Decoded, without the stop token and other special tokens, up to the stop string: what environments and rewards read.
+   */
   readonly text: string;
   /** Decoded, without the stop token only: what the chat template shows of it. */
   readonly content: string;
@@ -111,7 +114,7 @@ export class Session {
     }
     const stopped = generation.finishReason === 'stop' && stopTokens.includes(generation.tokens.at(-1) ?? -1);
     const said = stopped ? generation.tokens.subarray(0, -1) : generation.tokens;
-    const text = renderer.decode(said);
+    const text = cutAtStop(renderer.decode(said), generation.stopString, this.context.includeStop ?? false);
     return { segment, text, content: renderer.decode(said, { special: true }), generation };
   }
 

@@ -63,19 +63,33 @@ function factoryOf(exported: unknown): EnvironmentFactory {
 
 type RunValues = Values<
   typeof agentOptions &
-    Pick<typeof rolloutOptions, 'rollout.max_new_tokens' | 'rollout.temperature' | 'rollout.top_p' | 'rollout.top_k'> &
+    Pick<
+      typeof rolloutOptions,
+      | 'rollout.max_new_tokens'
+      | 'rollout.temperature'
+      | 'rollout.top_p'
+      | 'rollout.top_k'
+      | 'rollout.min_p'
+      | 'rollout.stop'
+      | 'rollout.include_stop_str_in_output'
+    > &
     Pick<typeof trainOptions, 'train.seed'> &
     Pick<typeof rlTrainOptions, 'train.full_determinism_enable'>
 >;
 
 /** How episodes are run, as the options say. */
-export function agentRun(values: RunValues): Pick<AgentOptions, 'sampling' | 'limits' | 'seed' | 'deterministic'> {
+export function agentRun(
+  values: RunValues,
+): Pick<AgentOptions, 'sampling' | 'includeStop' | 'limits' | 'seed' | 'deterministic'> {
   return {
     sampling: {
       temperature: values['rollout.temperature'],
       topP: values['rollout.top_p'],
       topK: values['rollout.top_k'],
+      minP: values['rollout.min_p'],
+      stopStrings: values['rollout.stop'],
     },
+    includeStop: values['rollout.include_stop_str_in_output'],
     limits: {
       maxTurns: values['agent.max_turns'],
       maxNewTokens: values['rollout.max_new_tokens'],

@@ -46,7 +46,14 @@ export interface StepResult {
   readonly feedback?: string | readonly Message[];
   readonly done: boolean;
   /** Overrides for the turns that follow. */
-  readonly samplingParams?: { readonly temperature?: number; readonly topP?: number; readonly maxTokens?: number };
+  readonly samplingParams?: {
+    readonly temperature?: number;
+    readonly topP?: number;
+    readonly topK?: number;
+    readonly minP?: number;
+    readonly maxTokens?: number;
+    readonly stopStrings?: readonly string[];
+  };
   readonly images?: readonly Image[];
   /** Identifies the state the feedback leads to. */
   readonly stateKey?: string;

@@ -53,6 +53,8 @@ export interface RolloutContext {
   readonly renderer: Renderer;
   readonly params: SamplingParams;
   readonly limits: EpisodeLimits;
+  /** Whether the text of an answer includes the stop string that ended it. */
+  readonly includeStop?: boolean | undefined;
   /** The run's seed. */
   readonly seed: number;
   readonly signal: AbortSignal;
@@ -121,6 +123,7 @@ async function runEpisode(spec: GroupSpec, sample: number, seat: Seat, training:
       policy: policyOf(id, lane, context, over.signal),
       renderer: context.renderer,
       limits: context.limits,
+      includeStop: context.includeStop,
       signal: over.signal,
       log: context.log,
     });

@@ -97,6 +97,18 @@ export const rolloutOptions = options({
     help: 'Sample from so many most probable tokens; 0 is off and keeps training on-policy',
     unit: 'tokens',
   },
+  'rollout.min_p': {
+    schema: z.number().min(0).lt(1).default(0),
+    help: 'Sample from the tokens with at least this share of the probability of the most probable one; 0 is off and keeps training on-policy',
+  },
+  'rollout.stop': {
+    schema: z.array(z.string().min(1)).default([]),
+    help: 'Texts that end an answer, also inside of a token, beside the stop tokens of the model',
+  },
+  'rollout.include_stop_str_in_output': {
+    schema: z.boolean().default(false),
+    help: 'Environments and rewards read the answer with the stop string that ended it, not up to it; what is trained on has it always',
+  },
   'rollout.oversampling': {
     schema: z.number().min(1).optional(),
     help: 'Dynamic filtering: tasks sampled for each group that is missing; what is accepted beyond the batch opens the next one. Without it 1',
