@@ -5,6 +5,7 @@ import { type Curation, notRemoved } from './algorithms/curation.ts';
 import type { GroupFilter } from './algorithms/filters.ts';
 import { klController } from './algorithms/kl.ts';
 import { type Critic, DEFAULT_SAMPLING, type PolicyEngine, type SamplingParams } from './engines/contracts.ts';
+import { checkSampling } from './engines/sampling.ts';
 import type { Awaitable } from './envs/contracts.ts';
 import type { Task } from './episode/task.ts';
 import { perSample, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
@@ -33,6 +34,8 @@ export interface AgentOptions {
   readonly reward?: ((input: RewardInput) => Awaitable<number | RewardOutput>) | undefined;
   /** Temperature 1 and no truncation when not given. */
   readonly sampling?: Partial<Omit<SamplingParams, 'maxTokens'>> | undefined;
+  /** Environments and rewards read an answer with the stop string that ended it; up to it when not given. */
+  readonly includeStop?: boolean | undefined;
   /** 8 turns, the context length of the policy, 60 s a call when not given. */
   readonly limits?: { readonly [K in keyof EpisodeLimits]?: number | undefined } | undefined;
   /** Every random choice derives from it; 42 when not given. */
@@ -232,6 +235,7 @@ function rolloutContext(policy: PolicyEngine, executor: Executor, options: Agent
     callTimeoutMs: options.limits?.callTimeoutMs ?? 60_000,
   };
   const params = { ...DEFAULT_SAMPLING, stopTokens: renderer.stopTokens, ...sampling, maxTokens: limits.maxNewTokens };
+  checkSampling(params, renderer.vocabularySize);
   if (params.topP < 1 || params.topK > 0 || params.minP > 0) {
     log(
       'top-p, top-k or min-p is on: the log-probs of sampled tokens are those of the truncated distribution, which the learner does not reproduce, so training is slightly off-policy (train/vllm_kl)',
@@ -244,6 +248,7 @@ function rolloutContext(policy: PolicyEngine, executor: Executor, options: Agent
     renderer,
     params,
     limits,
+    includeStop: options.includeStop,
     seed,
     signal: options.signal ?? new AbortController().signal,
     log,
