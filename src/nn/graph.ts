@@ -3,7 +3,7 @@ import { type Bindings, canonical, type Dim, type Shape, showShape, sizeOf } fro
 export type { Bindings, Dim, Shape };
 
 /** The graph: immutable typed nodes that point at their inputs. There is no graph object; outputs are the graph. */
-export type DType = 'float32' | 'int64' | 'int32' | 'bool';
+export type DType = 'float32' | 'int64' | 'int32' | 'int8' | 'uint8' | 'bool';
 
 /** Every primitive. `primitives/table.ts` holds the rules of each; builders are in `ops.ts`. */
 export const PRIMITIVES = [
@@ -57,10 +57,11 @@ export const PRIMITIVES = [
   'rms',
   'softmax',
   'logSoftmax',
+  'operator',
 ] as const;
 export type PrimitiveName = (typeof PRIMITIVES)[number];
 
-export type ConstantData = Float32Array | BigInt64Array | Int32Array;
+export type ConstantData = Float32Array | BigInt64Array | Int32Array | Int8Array | Uint8Array;
 export type AttributeValue = number | string | boolean | readonly Dim[] | ConstantData;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
@@ -107,8 +108,15 @@ export function constant(data: ConstantData, shape: Shape): Node {
   if (sizeOf(shape) !== data.length) {
     throw new RangeError(`constant: ${data.length} values do not fill ${showShape(shape)}`);
   }
-  const dtype = data instanceof Float32Array ? 'float32' : data instanceof Int32Array ? 'int32' : 'int64';
-  return createNode('constant', [], { data }, { shape, dtype });
+  return createNode('constant', [], { data }, { shape, dtype: dtypeOf(data) });
+}
+
+/** Bytes are uint8; a bool constant does not exist. */
+export function dtypeOf(data: ConstantData): DType {
+  if (data instanceof Float32Array) return 'float32';
+  if (data instanceof BigInt64Array) return 'int64';
+  if (data instanceof Int32Array) return 'int32';
+  return data instanceof Int8Array ? 'int8' : 'uint8';
 }
 
 /** A float32 scalar. */

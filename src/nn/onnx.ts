@@ -19,7 +19,7 @@ import {
   ValueInfoProtoSchema,
 } from 'onnx-buf';
 import { ancestors } from './derivative.ts';
-import type { ConstantData, Dim, DType, Node, Shape } from './graph.ts';
+import { type ConstantData, type Dim, type DType, dtypeOf, type Node, type Shape } from './graph.ts';
 import { ONNX_TYPE } from './primitives/logic.ts';
 import type { Emission, OnnxAttribute } from './primitives/primitive.ts';
 import { primitives } from './primitives/table.ts';
@@ -53,7 +53,7 @@ export interface EmittedModel {
 export interface EmitOptions {
   readonly name?: string;
   /** Input name → its values: the input becomes part of the model (frozen weights, which the runtime prepacks). */
-  readonly initializers?: ReadonlyMap<string, Float32Array>;
+  readonly initializers?: ReadonlyMap<string, Float32Array | Int8Array>;
 }
 
 const bytesOf = (data: ConstantData) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
@@ -65,19 +65,25 @@ class ModelWriter implements Emission {
   readonly externalData: { path: string; data: Uint8Array }[] = [];
   readonly inputs = new Map<string, TensorInfo>();
   readonly shapeInputs = new Map<string, readonly Dim[]>();
-  readonly #initializers: ReadonlyMap<string, Float32Array>;
+  readonly #initializers: ReadonlyMap<string, Float32Array | Int8Array>;
   /** Spelled-out operator or constant → its value's name. */
   readonly #known = new Map<string, string>();
   #count = 0;
 
-  constructor(initializers: ReadonlyMap<string, Float32Array>) {
+  constructor(initializers: ReadonlyMap<string, Float32Array | Int8Array>) {
     this.#initializers = initializers;
   }
 
-  node(operator: string, inputs: readonly string[], attributes: Readonly<Record<string, OnnxAttribute>> = {}): string {
-    return this.#once(JSON.stringify([operator, inputs, attributes]), name => {
+  node(
+    operator: string,
+    inputs: readonly string[],
+    attributes: Readonly<Record<string, OnnxAttribute>> = {},
+    { domain = '', results = 1 }: { domain?: string | undefined; results?: number | undefined } = {},
+  ): string {
+    return this.#once(JSON.stringify([operator, inputs, attributes, domain]), name => {
       const attribute = Object.entries(attributes).map(([key, value]) => attributeProto(key, value));
-      this.operators.push(create(NodeProtoSchema, { opType: operator, input: [...inputs], output: [name], attribute }));
+      const output = Array.from({ length: results }, (_, i) => (i === 0 ? name : `${name}:${i}`));
+      this.operators.push(create(NodeProtoSchema, { opType: operator, domain, input: [...inputs], output, attribute }));
     });
   }
 
@@ -107,9 +113,9 @@ class ModelWriter implements Emission {
     this.inputs.set(name, { name, shape, dtype });
     const values = this.#initializers.get(name);
     if (!values) return name;
-    if (dtype !== 'float32' || sizeOf(shape) !== values.length) {
+    if (dtype !== dtypeOf(values) || sizeOf(shape) !== values.length) {
       throw new RangeError(
-        `initializer "${name}": ${values.length} float32 values do not fill ${dtype} ${showShape(shape)}`,
+        `initializer "${name}": ${values.length} ${dtypeOf(values)} values do not fill ${dtype} ${showShape(shape)}`,
       );
     }
     this.#tensor(name, values, dtype, shape);
@@ -156,6 +162,7 @@ function attributeProto(name: string, value: OnnxAttribute) {
   if (typeof value === 'string') {
     return create(AttributeProtoSchema, { name, type: AttributeType.STRING, s: new Uint8Array(Buffer.from(value)) });
   }
+  if ('float' in value) return create(AttributeProtoSchema, { name, type: AttributeType.FLOAT, f: value.float });
   return create(AttributeProtoSchema, { name, type: AttributeType.INTS, ints: value.map(BigInt) });
 }
 
@@ -207,7 +214,7 @@ function prune(operators: readonly NodeProto[], outputs: readonly string[]): { l
 }
 
 /**
- * Writes the graph behind `outputs` (name → node) as one ONNX model of standard operators. Equal operators and
+ * Writes the graph behind `outputs` (name → node) as one ONNX model. Equal operators and
  * constants are written once, what no output needs is left out (an input too: feeding it then is harmless).
  */
 export function emit(outputs: Readonly<Record<string, Node>>, options: EmitOptions = {}): EmittedModel {
@@ -247,7 +254,10 @@ export function emit(outputs: Readonly<Record<string, Node>>, options: EmitOptio
   const model = create(ModelProtoSchema, {
     irVersion: IR_VERSION,
     producerName: 'tokenloop',
-    opsetImport: [create(OperatorSetIdProtoSchema, { version: OPSET })],
+    opsetImport: [
+      create(OperatorSetIdProtoSchema, { version: OPSET }),
+      create(OperatorSetIdProtoSchema, { domain: 'com.microsoft', version: 1n }),
+    ],
     graph,
   });
   return {

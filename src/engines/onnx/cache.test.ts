@@ -10,30 +10,33 @@ type Position = number;
 const valueAt = (position: Position, part: number, head: number, d: number) =>
   Math.fround(((position * PARTS + part) * SHAPE.kvHeads + head) * SHAPE.headDim + d);
 
-/** Chunks [B, K, C, D] as a graph gives them, from B rows of C positions. */
-function chunksOf(rows: readonly (readonly Position[])[]): Float32Array[] {
-  return Array.from({ length: PARTS }, (_, part) =>
-    Float32Array.from(
-      rows.flatMap(positions =>
-        Array.from({ length: SHAPE.kvHeads }, (_, head) =>
-          positions.flatMap(position => [0, 1].map(d => valueAt(position, part, head, d))),
-        ).flat(),
-      ),
-    ),
-  );
+/** What a graph gives for rows of equally many new positions, one row after another: [N, 2·layers, K, D]. */
+function appendedOf(rows: readonly (readonly Position[])[]): Float32Array {
+  const values = (position: Position) =>
+    Array.from({ length: PARTS }, (_, part) =>
+      Array.from({ length: SHAPE.kvHeads }, (_, head) => [0, 1].map(d => valueAt(position, part, head, d))).flat(),
+    ).flat();
+  return Float32Array.from(rows.flat().flatMap(values));
 }
+
+/** One layer's keys or values of a sequence: [K, n, D] */
+const partOf = (positions: readonly Position[], part: number) =>
+  Array.from({ length: SHAPE.kvHeads }, (_, head) =>
+    positions.flatMap(position => [0, 1].map(d => valueAt(position, part, head, d))),
+  ).flat();
+
+const partsOf = (positions: readonly Position[]) => Array.from({ length: PARTS }, (_, part) => partOf(positions, part));
 
 /** [layers, 2, K, n, D] */
 function stored(positions: readonly Position[]): CachedSequence {
-  const data = Array.from({ length: PARTS }, (_, part) => [...chunksOf([positions])[part]!]).flat();
-  return { data: Float32Array.from(data), length: positions.length };
+  return { data: Float32Array.from(partsOf(positions).flat()), length: positions.length };
 }
 
 /** The rows of a cache, read through the views that a graph reads. */
 function rowsOf(cache: KeyValueCache): number[][][] {
   return Array.from({ length: cache.rows }, (_, row) =>
     Array.from({ length: PARTS }, (_, part) => {
-      const view = cache.view(Math.floor(part / 2), part % 2 === 0 ? 'key' : 'value', row, 1);
+      const view = cache.views(row, 1)[part]!;
       expect(view).toHaveLength(SHAPE.kvHeads * cache.length * SHAPE.headDim);
       return Array.from({ length: SHAPE.kvHeads }, (_, head) => {
         const start = head * cache.length * SHAPE.headDim;
@@ -43,8 +46,7 @@ function rowsOf(cache: KeyValueCache): number[][][] {
   );
 }
 
-const expectedRows = (model: readonly (readonly Position[])[]) =>
-  model.map(positions => chunksOf([positions]).map(chunk => [...chunk]));
+const expectedRows = (model: readonly (readonly Position[])[]) => model.map(partsOf);
 
 type Operation =
   | { readonly kind: 'add' }
@@ -107,10 +109,10 @@ describe('KeyValueCache', () => {
               .map((count, i) => ({ row: (step.at + i) % model.length, count }));
             const C = Math.max(1, ...rows.map(({ count }) => count));
             const fresh = rows.map(() => Array.from({ length: C }, () => next++));
-            const chunks = chunksOf(fresh);
+            const appended = appendedOf(fresh);
             cache.reserveLength(Math.max(...rows.map(({ row, count }) => model[row]!.length + count)));
             rows.forEach(({ row, count }, i) => {
-              cache.append(row, chunks, i, C, count);
+              cache.append(row, appended, i * C, count);
               model[row]!.push(...fresh[i]!.slice(0, count));
             });
           } else if (step.kind === 'copy') {
@@ -132,41 +134,29 @@ describe('KeyValueCache', () => {
     );
   });
 
-  it('appends one position to several rows as it would to each', () => {
-    const [together, apart] = [new KeyValueCache(SHAPE), new KeyValueCache(SHAPE)];
-    for (const cache of [together, apart]) {
-      for (let row = 0; row < 3; row++) cache.addRow();
-      cache.append(1, chunksOf([[7, 8]]), 0, 2, 2);
-    }
-    const chunks = chunksOf([[10], [11], [12]]);
-    together.appendOne(0, 3, chunks);
-    for (let row = 0; row < 3; row++) apart.append(row, chunks, row, 1, 1);
-    expect(together.lengths).toEqual([1, 3, 1]);
-    // A run may have more rows than are in use.
-    together.appendOne(1, 1, chunks);
-    apart.append(1, chunks, 0, 1, 1);
-    expect(together.lengths).toEqual([1, 4, 1]);
-    expect(rowsOf(together)).toEqual(rowsOf(apart));
-  });
-
-  it('shows several rows as one view', () => {
+  it('shows several rows as one view, the same one until something moves', () => {
     const cache = new KeyValueCache(SHAPE);
-    for (let row = 0; row < 3; row++) cache.append(cache.addRow(), chunksOf([[row]]), 0, 1, 1);
-    const view = cache.view(1, 'value', 1, 2);
+    for (let row = 0; row < 3; row++) cache.append(cache.addRow(), appendedOf([[row]]), 0, 1);
+    const views = cache.views(1, 2);
     const size = SHAPE.kvHeads * cache.length * SHAPE.headDim;
-    expect(view).toHaveLength(2 * size);
-    expect([view[0], view[size]]).toEqual([valueAt(1, 3, 0, 0), valueAt(2, 3, 0, 0)]);
+    expect(views[3]).toHaveLength(2 * size);
+    expect([views[3]![0], views[3]![size]]).toEqual([valueAt(1, 3, 0, 0), valueAt(2, 3, 0, 0)]);
+    cache.append(0, appendedOf([[7]]), 0, 1);
+    expect(cache.views(1, 2)).toBe(views);
+    expect(cache.views(0, 2)).not.toEqual(views);
+    cache.reserveLength(cache.length + 1);
+    expect(cache.views(1, 2)[3]).toHaveLength(2 * SHAPE.kvHeads * cache.length * SHAPE.headDim);
   });
 
   it('refuses to write past its length', () => {
     const cache = new KeyValueCache(SHAPE);
     const row = cache.addRow();
     const positions = Array.from({ length: cache.length + 1 }, (_, i) => i);
-    expect(() => cache.append(row, chunksOf([positions]), 0, positions.length, positions.length)).toThrow(
+    expect(() => cache.append(row, appendedOf([positions]), 0, positions.length)).toThrow(
       `cache row 0 is full at ${cache.length} tokens`,
     );
-    cache.append(row, chunksOf([positions]), 0, positions.length, cache.length);
-    expect(() => cache.appendOne(0, 1, chunksOf([[0]]))).toThrow('cache row 0 is full');
+    cache.append(row, appendedOf([positions]), 0, cache.length);
+    expect(() => cache.append(row, appendedOf([[0]]), 0, 1)).toThrow('cache row 0 is full');
   });
 
   it('gets shorter again once it is empty, so that short rows are not read at the length of long ones', () => {

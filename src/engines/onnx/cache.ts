@@ -23,7 +23,17 @@ export class KeyValueCache {
   #capacity = 0;
   #length = LENGTH_STEP;
   /** Keys of layer i at 2i, values at 2i + 1. */
-  #arrays: Float32Array[];
+  #arrays: readonly Float32Array[];
+  /** What `views` gave last, and for what. */
+  #views:
+    | {
+        readonly arrays: readonly Float32Array[];
+        readonly length: number;
+        readonly first: number;
+        readonly count: number;
+        readonly views: readonly Float32Array[];
+      }
+    | undefined;
   /** [capacity] tokens cached for each row. */
   readonly lengths: number[] = [];
 
@@ -71,50 +81,44 @@ export class KeyValueCache {
     this.#reserve(rows, Math.max(this.#length, Math.ceil(length / LENGTH_STEP) * LENGTH_STEP));
   }
 
-  /** View of rows [first, first + count), keys or values of one layer: [count, K, L, D]. */
-  view(layer: number, part: 'key' | 'value', first: number, count: number): Float32Array {
+  /**
+   * Views of rows [first, first + count), [count, K, L, D] each: keys of layer i at 2i, values at 2i + 1. The same ones
+   * as before where nothing moved, so that tensors over them are made once.
+   */
+  views(first: number, count: number): readonly Float32Array[] {
+    const known = this.#views;
+    if (
+      known?.arrays === this.#arrays &&
+      known.length === this.#length &&
+      known.first === first &&
+      known.count === count
+    )
+      return known.views;
     const size = this.#rowSize(this.#length);
-    return this.#arrays[2 * layer + (part === 'key' ? 0 : 1)]!.subarray(first * size, (first + count) * size);
+    const views = this.#arrays.map(array => array.subarray(first * size, (first + count) * size));
+    this.#views = { arrays: this.#arrays, length: this.#length, first, count, views };
+    return views;
   }
 
   /**
-   * Appends one new position to each of `count` rows from `first` on.
-   * @param chunks keys of layer i at 2i and values at 2i + 1, each [≥ count, K, 1, D]
+   * Appends `count` new positions to a row.
+   * @param appended [N, 2·layers, K, D]: of each new token the keys and values of every layer
+   * @param from the first of the row's own tokens among the N
    */
-  appendOne(first: number, count: number, chunks: readonly Float32Array[]): void {
+  append(row: number, appended: Float32Array, from: number, count: number): void {
     const { kvHeads, headDim } = this.#shape;
-    const { lengths } = this;
+    const position = this.lengths[row]!;
     const length = this.#length;
-    for (let row = first; row < first + count; row++) this.#requireRoom(row, 1);
-    for (const [index, source] of chunks.entries()) {
-      const target = this.#arrays[index]!;
-      let from = 0;
-      for (let row = first; row < first + count; row++) {
+    if (position + count > length) throw new Error(`cache row ${row} is full at ${length} tokens`);
+    let source = from * this.#arrays.length * kvHeads * headDim;
+    for (let at = position; at < position + count; at++) {
+      for (const target of this.#arrays) {
         for (let head = 0; head < kvHeads; head++) {
-          const to = ((row * kvHeads + head) * length + lengths[row]!) * headDim;
-          for (let d = 0; d < headDim; d++) target[to + d] = source[from++]!;
+          const to = ((row * kvHeads + head) * length + at) * headDim;
+          for (let d = 0; d < headDim; d++) target[to + d] = appended[source++]!;
         }
       }
     }
-    for (let row = first; row < first + count; row++) lengths[row]! += 1;
-  }
-
-  /**
-   * Appends the first `count` of C new positions of chunk row `from` to `row`.
-   * @param chunks keys of layer i at 2i and values at 2i + 1, each [B, K, C, D]
-   */
-  append(row: number, chunks: readonly Float32Array[], from: number, chunk: number, count: number): void {
-    const { kvHeads, headDim } = this.#shape;
-    const position = this.lengths[row]!;
-    this.#requireRoom(row, count);
-    chunks.forEach((source, index) => {
-      const target = this.#arrays[index]!;
-      for (let head = 0; head < kvHeads; head++) {
-        const start = (from * kvHeads + head) * chunk * headDim;
-        const to = ((row * kvHeads + head) * this.#length + position) * headDim;
-        target.set(source.subarray(start, start + count * headDim), to);
-      }
-    });
     this.lengths[row] = position + count;
   }
 
@@ -153,12 +157,6 @@ export class KeyValueCache {
     this.#capacity = 0;
     this.#length = LENGTH_STEP;
     this.#arrays = this.#arrays.map(() => new Float32Array(0));
-  }
-
-  #requireRoom(row: number, count: number): void {
-    if (this.lengths[row]! + count > this.#length) {
-      throw new Error(`cache row ${row} is full at ${this.#length} tokens`);
-    }
   }
 
   #rowSize(length: number): number {

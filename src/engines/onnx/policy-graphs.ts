@@ -1,9 +1,17 @@
-import { decodeForm, prefillForm, weightInputs } from '../../nn/models/decoder.ts';
-import { emit } from '../../nn/onnx.ts';
+import { weightInputs } from '../../nn/models/decoder.ts';
+import {
+  fixedWeights,
+  floatWeights,
+  quantization,
+  quantizedWeights,
+  TIED_HEAD,
+} from '../../nn/models/policy-weights.ts';
+import { decodeForm, prefillForm } from '../../nn/models/sampling.ts';
+import { type EmittedModel, emit } from '../../nn/onnx.ts';
 import { KeyValueCache } from './cache.ts';
+import { cachedPositions } from './cached-positions.ts';
 import type { Model } from './model.ts';
-import { cachedPositions } from './positions.ts';
-import { created, Session, type SessionOptions } from './session.ts';
+import { created, Session, type SessionOptions, type TensorData } from './session.ts';
 
 /** What one decode step reads: an entry for each row of the cache. */
 export interface DecodeStep {
@@ -23,30 +31,50 @@ export interface DecodeStep {
 export interface DecodeResult {
   readonly tokens: BigInt64Array;
   readonly logprobs: Float32Array;
-  /** [B, V] */
-  readonly distributions: Float32Array | undefined;
+  /** [V] log-probabilities of one row. */
+  distribution(row: number): Float32Array;
 }
 
-type Outputs = Awaited<ReturnType<Session['run']>>;
+export interface PolicyGraphsOptions extends SessionOptions {
+  /** What matrices are multiplied in; float32 when not given. */
+  readonly dtype?: SamplingDType | undefined;
+}
 
-/** The policy as it is sampled from: prefill and decode graphs over caches whose rows the caller manages. */
+export type SamplingDType = 'float32' | 'int8';
+
+interface Sessions {
+  readonly prefill: Session;
+  readonly decode: Session;
+}
+
+/**
+ * The policy as it is sampled from: prefill and decode graphs over caches whose rows the caller manages. Weights become
+ * part of the decode session, where the runtime lays them out for its products, so it is made anew for the first step
+ * after they change. The prefill session reads the learner's own weights; in int8 both hold the quantised ones.
+ */
 export class PolicyGraphs {
   readonly #model: Model;
   readonly #options: SessionOptions;
-  readonly #cacheNames: readonly string[];
-  #sessions: Promise<{ prefill: Session; decode: Session }> | undefined;
+  readonly #dtype: SamplingDType;
+  /** What does not depend on the weights' values, made once. */
+  #lasting: Promise<Session> | undefined;
+  #sessions: Promise<Sessions> | undefined;
+  #changed = false;
 
-  constructor(model: Model, options: SessionOptions) {
+  constructor(model: Model, { threads, device, dtype = 'float32' }: PolicyGraphsOptions) {
     this.#model = model;
-    this.#options = { threads: options.threads, device: options.device };
-    this.#cacheNames = Array.from({ length: model.config.layers }, (_, i) => [`key.${i}`, `value.${i}`]).flat();
+    this.#options = { threads, device };
+    this.#dtype = dtype;
+  }
+
+  /** The weights have other values from now on. */
+  weightsChanged(): void {
+    this.#changed = true;
   }
 
   async close(): Promise<void> {
-    for (const { prefill, decode } of await created([this.#sessions])) {
-      await prefill.release();
-      await decode.release();
-    }
+    for (const sessions of await created([this.#sessions])) await this.#release(sessions);
+    for (const session of await created([this.#lasting])) await session.release();
   }
 
   newCache(): KeyValueCache {
@@ -71,10 +99,13 @@ export class PolicyGraphs {
       for (let c = 0; c < count; c++) tokens[i * chunk + c] = BigInt(prompt[start + c]!);
       return count;
     });
-    const feeds = { tokens, ...this.#cacheFeeds(cache, first, rows, chunk) };
-    const chunks = this.#chunks(await prefill.run(feeds, { B: rows, C: chunk, L: cache.length }));
+    const { feeds, S } = this.#cacheFeeds(cache, first, rows, chunk);
+    const outputs = await prefill.run(
+      { ...this.#model.views(this.#model.weights), ...feeds, tokens },
+      { B: rows, C: chunk, L: cache.length, S },
+    );
     counts.forEach((count, i) => {
-      if (count > 0) cache.append(first + i, chunks, i, chunk, count);
+      if (count > 0) cache.append(first + i, outputs.appended as Float32Array, i * chunk, count);
     });
   }
 
@@ -85,7 +116,7 @@ export class PolicyGraphs {
     cache.reserve(Math.ceil(rows / block) * block, Math.max(...cache.lengths.slice(0, rows)) + 1);
     const parts: DecodeResult[] = [];
     for (let first = 0; first < rows; first += block) parts.push(await this.#decodeBlock(cache, step, first, block));
-    return parts.length === 1 ? parts[0]! : joined(parts);
+    return parts.length === 1 ? parts[0]! : joined(parts, block);
   }
 
   /** Rows [first, first + block), of which those beyond the step's are empty. */
@@ -94,79 +125,114 @@ export class PolicyGraphs {
     const rows = Math.min(block, step.tokens.length - first);
     const temperatures = step.temperatures.slice(first, first + rows);
     const inverse = new Float32Array(block).fill(1);
+    const greedy = new Uint8Array(block);
     temperatures.forEach((temperature, i) => {
       if (temperature > 0) inverse[i] = 1 / temperature;
+      else greedy[i] = 1;
     });
-    const feeds = {
-      tokens: filled(new BigInt64Array(block), step.tokens.slice(first, first + rows).map(BigInt)),
-      inverse_temperature: inverse,
-      greedy: filled(
-        new Float32Array(block),
-        temperatures.map(temperature => (temperature === 0 ? 1 : 0)),
-      ),
-      uniform: filled(new Float32Array(block), step.uniforms.slice(first, first + rows)),
-      ...this.#cacheFeeds(cache, first, block, 1),
-    };
-    const fetch = ['token', 'logprob', ...(step.distributions ? ['logp'] : []), ...this.#cacheNames];
-    const outputs = await decode.run(feeds, { B: block, L: cache.length }, { fetch });
-    cache.appendOne(first, rows, this.#chunks(outputs));
+    const tokens = new BigInt64Array(block);
+    const uniform = new Float32Array(block);
+    for (let i = 0; i < rows; i++) {
+      tokens[i] = BigInt(step.tokens[first + i]!);
+      uniform[i] = step.uniforms[first + i]!;
+    }
+    const { feeds, S } = this.#cacheFeeds(cache, first, block, 1);
+    const { embed } = this.#model.views(this.#model.weights);
+    const fetch = ['token', 'logprob', ...(step.distributions ? ['logits'] : []), 'appended'];
+    const outputs = await decode.run(
+      { ...feeds, embed: embed!, tokens, inverse_temperature: inverse, greedy, uniform },
+      { B: block, L: cache.length, S },
+      { fetch },
+    );
+    for (let i = 0; i < rows; i++) cache.append(first + i, outputs.appended as Float32Array, i, 1);
+    const vocabulary = this.#model.config.vocabSize;
     return {
       tokens: (outputs.token as BigInt64Array).subarray(0, rows),
       logprobs: (outputs.logprob as Float32Array).subarray(0, rows),
-      distributions: (outputs.logp as Float32Array | undefined)?.subarray(0, rows * this.#model.config.vocabSize),
+      distribution: row => {
+        if (outputs.logits === undefined) throw new Error('the decode step was not asked for distributions');
+        return logSoftmax((outputs.logits as Float32Array).subarray(row * vocabulary, (row + 1) * vocabulary));
+      },
     };
   }
 
-  #open(): Promise<{ prefill: Session; decode: Session }> {
-    this.#sessions ??= this.#create();
+  async #open(): Promise<Sessions> {
+    if (this.#changed) {
+      this.#changed = false;
+      const old = this.#sessions;
+      this.#sessions = undefined;
+      // First, so that there are never two copies of the weights.
+      for (const sessions of await created([old])) await this.#release(sessions);
+    }
+    this.#sessions ??= this.#dtype === 'int8' ? this.#quantized() : this.#fixed();
     return this.#sessions;
   }
 
-  async #create() {
+  /** Of sessions that held old weights. */
+  async #release({ prefill, decode }: Sessions): Promise<void> {
+    await decode.release();
+    if (this.#dtype === 'int8') await prefill.release();
+  }
+
+  async #fixed(): Promise<Sessions> {
     const { config, inputs, adapter } = this.#model;
+    const weights = weightInputs(inputs, adapter);
+    this.#lasting ??= this.#create(emit(prefillForm(config, floatWeights(weights))));
+    const { embed, ...views } = this.#model.views(this.#model.weights);
+    const initializers = new Map(Object.entries({ ...views, [TIED_HEAD]: embed! }));
     return {
-      prefill: await Session.create(emit(prefillForm(config, weightInputs(inputs, adapter))), this.#options),
-      decode: await Session.create(emit(decodeForm(config, weightInputs(inputs, adapter))), this.#options),
+      prefill: await this.#lasting,
+      decode: await this.#create(emit(decodeForm(config, fixedWeights(weights)), { initializers })),
     };
   }
 
-  #chunks(outputs: Outputs): Float32Array[] {
-    return this.#cacheNames.map(name => outputs[name] as Float32Array);
+  async #quantized(): Promise<Sessions> {
+    const { config, inputs, adapter } = this.#model;
+    const weights = weightInputs(inputs, adapter);
+    this.#lasting ??= this.#create(emit(quantization(config, weights)));
+    const { embed, ...views } = this.#model.views(this.#model.weights);
+    const quantized = await (await this.#lasting).run({ ...views, embed: embed! });
+    const initializers = new Map(Object.entries({ ...views, ...(quantized as Record<string, Int8Array>) }));
+    const policy = quantizedWeights(weights);
+    return {
+      prefill: await this.#create(emit(prefillForm(config, policy), { initializers })),
+      decode: await this.#create(emit(decodeForm(config, policy), { initializers })),
+    };
+  }
+
+  #create(model: EmittedModel): Promise<Session> {
+    return Session.create(model, this.#options);
   }
 
   /** Everything that the cached form reads beside tokens, for rows [first, first + count); those not in use are empty. */
-  #cacheFeeds(cache: KeyValueCache, first: number, count: number, chunk: number): Record<string, Float32Array> {
-    const { config } = this.#model;
+  #cacheFeeds(cache: KeyValueCache, first: number, count: number, chunk: number) {
     const lengths = Array.from({ length: count }, (_, i) => (first + i < cache.rows ? cache.lengths[first + i]! : 0));
-    const feeds: Record<string, Float32Array> = {
-      ...this.#model.views(this.#model.weights),
-      ...cachedPositions(this.#model, lengths, cache.length, chunk),
-    };
-    for (let layer = 0; layer < config.layers; layer++) {
-      feeds[`past_key.${layer}`] = cache.view(layer, 'key', first, count);
-      feeds[`past_value.${layer}`] = cache.view(layer, 'value', first, count);
-    }
-    return feeds;
+    const { feeds, S } = cachedPositions(this.#model, lengths, cache.length, chunk);
+    const past: Record<string, TensorData> = feeds;
+    cache.views(first, count).forEach((view, i) => {
+      past[`${i % 2 === 0 ? 'past_key' : 'past_value'}.${i >> 1}`] = view;
+    });
+    return { feeds: past, S };
   }
 }
 
-function filled<T extends BigInt64Array | Float32Array>(array: T, values: readonly T[number][]): T {
-  array.set(values as never);
-  return array;
+function logSoftmax(logits: Float32Array): Float32Array {
+  let highest = Number.NEGATIVE_INFINITY;
+  for (const logit of logits) highest = Math.max(highest, logit);
+  let total = 0;
+  for (const logit of logits) total += Math.exp(logit - highest);
+  const normalizer = highest + Math.log(total);
+  return logits.map(logit => logit - normalizer);
 }
 
-function joined(parts: readonly DecodeResult[]): DecodeResult {
+/** Parts of `block` rows, the last perhaps shorter. */
+function joined(parts: readonly DecodeResult[], block: number): DecodeResult {
   const count = parts.reduce((sum, { tokens }) => sum + tokens.length, 0);
   const tokens = new BigInt64Array(count);
   const logprobs = new Float32Array(count);
-  const width = (parts[0]!.distributions?.length ?? 0) / parts[0]!.tokens.length;
-  const distributions = width > 0 ? new Float32Array(count * width) : undefined;
-  let at = 0;
-  for (const part of parts) {
-    tokens.set(part.tokens, at);
-    logprobs.set(part.logprobs, at);
-    if (part.distributions) distributions?.set(part.distributions, at * width);
-    at += part.tokens.length;
-  }
-  return { tokens, logprobs, distributions };
+  parts.forEach((part, i) => {
+    tokens.set(part.tokens, i * block);
+    logprobs.set(part.logprobs, i * block);
+  });
+  return { tokens, logprobs, distribution: row => parts[Math.floor(row / block)]!.distribution(row % block) };
 }

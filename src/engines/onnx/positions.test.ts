@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { MASKED } from '../../nn/models/attention.ts';
 import type { DecoderConfig } from '../../nn/models/families.ts';
 import { rotaryTables } from '../../nn/models/rope.ts';
-import { cachedPositions, causalMask, packedPositions } from './positions.ts';
+import { causalMask, packedPositions } from './positions.ts';
 import { cut } from './rows.ts';
 import { growTree } from './tree.ts';
 
@@ -32,27 +32,4 @@ it('gives each kind of layer its mask and its tables', () => {
   expect(rows(feeds['mask.1']!, 3)).toEqual(['x..', 'xx.', '.xx']);
   expect(feeds.cos).toHaveLength(6);
   expect([...feeds['sin.1']!]).toEqual([0, 0.25, 0.5].map(angle => Math.fround(2 * Math.sin(angle))));
-});
-
-it('opens to each place of a chunk the cached tokens its window reaches', () => {
-  // Two rows with 3 and 1 tokens in a cache of 4 places, two new tokens each.
-  const feeds = cachedPositions(model, [3, 1], 4, 2);
-  expect(rows(feeds.past_mask!, 4)).toEqual(['xxx.', 'x...']);
-  expect(rows(feeds.chunk_mask!, 2)).toEqual(['x.', 'xx']);
-  expect(rows(feeds['past_mask.1']!, 4)).toEqual(['..x.', '....', 'x...', '....']);
-  expect(rows(feeds['chunk_mask.1']!, 2)).toEqual(['x.', 'xx']);
-  const angles = [3, 4, 1, 2].flatMap(position => [position, 0.5 * position]);
-  expect([...feeds.cos!]).toEqual(angles.map(angle => Math.fround(Math.cos(angle))));
-});
-
-it('agrees between the two forms, wherever a sequence is cut', () => {
-  for (const window of [1, 2, 3, 5]) {
-    const whole = rows(causalMask(7, window), 7);
-    const single = { ...model, config: { ...config, windows: [window] } };
-    for (let cut = 1; cut < 7; cut++) {
-      const { past_mask: past, chunk_mask: chunk } = cachedPositions(single, [cut], cut, 7 - cut);
-      const joined = rows(chunk!, 7 - cut).map((row, c) => rows(past!, cut)[c]! + row);
-      expect(joined).toEqual(whole.slice(cut));
-    }
-  }
 });

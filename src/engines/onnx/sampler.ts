@@ -121,6 +121,7 @@ export class OnnxSamplerCore {
   /** The weights have changed: keys and values computed so far belong to the old ones. */
   weightsChanged(): void {
     this.#epoch += 1;
+    this.#graphs.weightsChanged();
     this.#prompts.invalidate();
     this.#prefixes.clear();
   }
@@ -166,20 +167,19 @@ export class OnnxSamplerCore {
   async #decode(batch: DecodeBatch): Promise<void> {
     const { rows, cache } = batch;
     const uniforms = rows.map(({ random }) => uniform(random));
-    const { tokens, logprobs, distributions } = await this.#graphs.decode(cache, {
+    const { tokens, logprobs, distribution } = await this.#graphs.decode(cache, {
       tokens: rows.map(({ next }) => next),
       temperatures: rows.map(({ request }) => request.params.temperature),
       uniforms,
       distributions: rows.some(({ request }) => truncates(request.params) || request.params.topLogprobs > 0),
       block: this.#options.deterministic ? ISOLATED_ROWS : undefined,
     });
-    const vocabulary = this.#model.config.vocabSize;
     rows.forEach((row, i) => {
       const { params } = row.request;
       let drawn = { token: Number(tokens[i]!), logprob: logprobs[i]! };
       let top: TopLogprobs | undefined;
       if (truncates(params) || params.topLogprobs > 0) {
-        const logp = distributions!.subarray(i * vocabulary, (i + 1) * vocabulary);
+        const logp = distribution(i);
         const kept = truncates(params) ? truncate(logp, params) : EVERYTHING;
         if (kept !== EVERYTHING) drawn = draw(logp, kept, uniforms[i]!);
         if (params.topLogprobs > 0) top = topLogprobs(logp, params.topLogprobs, kept);

@@ -4,8 +4,8 @@ import type { EmittedModel, TensorInfo } from '../../nn/onnx.ts';
 import { type Bindings, evalDim, showShape } from '../../nn/shape.ts';
 import { type Device, deviceRefusal } from './device.ts';
 
-/** A tensor's values: float32, int64, int32, and bool as bytes 0 or 1. Views into larger buffers are respected. */
-export type TensorData = Float32Array | BigInt64Array | Int32Array | Uint8Array;
+/** A tensor's values by its type, bool as bytes 0 or 1. Views into larger buffers are respected. */
+export type TensorData = Float32Array | BigInt64Array | Int32Array | Int8Array | Uint8Array;
 
 export interface SessionOptions {
   /** Intra-operator threads; the runtime takes all cores if not given. */
@@ -21,7 +21,17 @@ export interface RunOptions {
   readonly fetch?: readonly string[];
 }
 
-const ARRAY = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, bool: Uint8Array } as const;
+const ARRAY = {
+  float32: Float32Array,
+  int64: BigInt64Array,
+  int32: Int32Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
+  bool: Uint8Array,
+} as const;
+
+/** Without it products of 8-bit integers may saturate on processors that lack the instructions for them. */
+const EXACT_INT8 = { x64quantprecision: '1' };
 
 type Runtime = typeof import('onnxruntime-node');
 let runtime: Promise<Runtime> | undefined;
@@ -87,7 +97,7 @@ export class Session {
         logSeverityLevel: 4,
         ...(threads === undefined ? {} : { intraOpNumThreads: threads }),
         // Idle sessions would otherwise keep spinning threads that slow every other session down.
-        extra: { session: { force_spinning_stop: '1' } },
+        extra: { session: { force_spinning_stop: '1', ...EXACT_INT8 } },
         externalData: model.externalData.map(each => ({ ...each })),
       });
       return new Session(model, loaded, session);

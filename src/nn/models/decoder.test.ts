@@ -7,15 +7,15 @@ import { ppoObjective } from '../../algorithms/losses/ppo.ts';
 import type { Loss } from '../../algorithms/ops.ts';
 import { DEFAULT_SAMPLING, type Generation, type LearnerBatch, type LearnerSequence } from '../../engines/contracts.ts';
 import { packBatch } from '../../engines/onnx/batch.ts';
-import { KeyValueCache } from '../../engines/onnx/cache.ts';
 import { OnnxLearnerCore } from '../../engines/onnx/learner.ts';
 import { record } from '../../engines/onnx/loss-program.ts';
 import { Model } from '../../engines/onnx/model.ts';
-import { cachedPositions, packedPositions } from '../../engines/onnx/positions.ts';
+import { PolicyGraphs } from '../../engines/onnx/policy-graphs.ts';
+import { packedPositions } from '../../engines/onnx/positions.ts';
 import { OnnxSamplerCore } from '../../engines/onnx/sampler.ts';
 import { Session } from '../../engines/onnx/session.ts';
 import { emit } from '../onnx.ts';
-import { decodeForm, prefillForm, trainingForm, weightInputs } from './decoder.ts';
+import { trainingForm, weightInputs } from './decoder.ts';
 
 /** Absolute, on logits and log-probabilities: the bar against Transformers. */
 const LOGIT_TOLERANCE = 1e-4;
@@ -85,44 +85,30 @@ describe.each(GOLDEN_MODELS)('%s', name => {
 
   it("has Transformers' log-probabilities when decoding over a cache", async () => {
     const model = new Model(data.directory);
-    const { config, layout } = model;
-    const prefill = await Session.create(emit(prefillForm(config, weightInputs(layout))), { threads: 1 });
-    const decode = await Session.create(emit(decodeForm(config, weightInputs(layout))), { threads: 1 });
-    const names = Array.from({ length: config.layers }, (_, i) => [`key.${i}`, `value.${i}`]).flat();
-    const tokens = data.sequences.at(-1)!;
+    const graphs = new PolicyGraphs(model, { threads: 1 });
+    const tokens = Int32Array.from(data.sequences.at(-1)!);
     const expected = tensor(`logits.${data.sequences.length - 1}`);
-    // A prompt in chunks of 1, 5 and 4 tokens, then one token at a time.
-    const chunks = [1, 5, 4, ...tokens.slice(10).map(() => 1)];
-    const cache = new KeyValueCache(config);
+    const cache = graphs.newCache();
     cache.addRow();
-    let worst = 0;
-    let position = 0;
-    for (const [step, C] of chunks.entries()) {
-      const form = step < 3 ? prefill : decode;
-      const feeds: Record<string, Float32Array | BigInt64Array> = {
-        ...model.views(model.weights),
-        tokens: BigInt64Array.from(tokens.slice(position, position + C), BigInt),
-        ...cachedPositions(model, [position], cache.length, C),
-        inverse_temperature: Float32Array.of(1),
-        greedy: Float32Array.of(1),
-        uniform: Float32Array.of(0),
-      };
-      for (let layer = 0; layer < config.layers; layer++) {
-        feeds[`past_key.${layer}`] = cache.view(layer, 'key', 0, 1);
-        feeds[`past_value.${layer}`] = cache.view(layer, 'value', 0, 1);
-      }
-      const outputs = await form.run(feeds, { B: 1, C, L: cache.length });
-      const parts = names.map(part => outputs[part] as Float32Array);
-      if (form === decode) {
-        const logits = expected.subarray(position * config.vocabSize, (position + 1) * config.vocabSize);
-        worst = Math.max(worst, furthest(outputs.logp as Float32Array, logSoftmax(logits)));
-        expect(Number(outputs.token![0])).toBe(logits.indexOf(Math.max(...logits)));
-      }
-      cache.append(0, parts, 0, C, C);
-      position += C;
+    // A prompt in chunks of 1, 5 and 4 tokens, then one token at a time.
+    cache.reserveLength(tokens.length);
+    let done = 0;
+    for (const chunk of [1, 5, 4]) {
+      done += chunk;
+      await graphs.prefill(cache, [tokens.subarray(0, done)], { first: 0, chunk });
     }
-    await prefill.release();
-    await decode.release();
+    let worst = 0;
+    for (const [position, token] of [...tokens].entries()) {
+      if (position < done) continue;
+      const step = { tokens: [token], temperatures: [0], uniforms: [0], distributions: true };
+      const result = await graphs.decode(cache, step);
+      const logits = expected.subarray(position * model.config.vocabSize, (position + 1) * model.config.vocabSize);
+      const drawn = logits.indexOf(Math.max(...logits));
+      expect(Number(result.tokens[0])).toBe(drawn);
+      worst = Math.max(worst, furthest(result.distribution(0), logSoftmax(logits)));
+      worst = Math.max(worst, Math.abs(result.logprobs[0]! - logSoftmax(logits)[drawn]!));
+    }
+    await graphs.close();
     expect(worst).toBeLessThan(LOGIT_TOLERANCE);
   });
 

@@ -1,13 +1,9 @@
 import { input, type Node, scalar } from '../graph.ts';
 import {
   add,
-  argmax,
-  cast,
-  cumsum,
   exp,
   gatherRows,
   geluTanh,
-  greater,
   linear,
   logSoftmax,
   mul,
@@ -19,10 +15,8 @@ import {
   slice,
   softCap,
   takeLast,
-  where,
 } from '../ops.ts';
-import { mulDims } from '../shape.ts';
-import { type Chunk, cachedAttention, type LayerInputs, normWeight } from './attention.ts';
+import { type LayerInputs, normWeight } from './attention.ts';
 import type { DecoderConfig } from './families.ts';
 import { kindInput } from './layers.ts';
 import { type Adapter, adapt } from './lora.ts';
@@ -30,10 +24,10 @@ import type { Parameter } from './parameters.ts';
 import { rowAttention } from './row-attention.ts';
 
 /**
- * The decoder as a graph: a training form (whole sequences, packed) with tokens or values as its result, a prefill
- * form and a decode form (new tokens over a cache). All read the same weights, in the checkpoint's layout.
+ * The decoder as a graph that is trained: whole sequences, packed, with tokens or values as its result. Weights are read
+ * in the checkpoint's layout. The forms that are sampled from are in sampling.ts.
  *
- * Symbols: B rows, Q tokens and T keys of a row in the training form, P predicted positions, C chunk, L cache length, V vocabulary; R is
+ * Symbols: B rows, Q tokens and T keys of a row in the training form, P predicted positions, V vocabulary; R is
  * the number of rotated elements of a head.
  */
 
@@ -171,55 +165,4 @@ function needHead(config: DecoderConfig, head: DecoderConfig['head']): void {
       ? `a ${config.architecture} with a value head predicts no tokens; give the causal language model`
       : `the ${config.architecture} has no value head; give its config through scoreConfig`,
   );
-}
-
-/**
- * Cached form: a chunk of C new tokens for each of B rows over a cache. Inputs: `tokens` [B*C]; `cos`, `sin`
- * [B, 1, C, R/2] at each row's positions, for each kind of rotary embedding; for each window `chunk_mask` [C, C] and
- * `past_mask` [B, 1, 1, 1, L], or [B, 1, 1, C, L] where it is not null, both additive; `past_key.i`, `past_value.i`
- * [B, K, L, D]. Gives the last hidden state [B*C, hidden] and `key.i`, `value.i` [B, K, C, D].
- */
-function cachedForm(config: DecoderConfig, weights: Weights, chunk: Chunk) {
-  needHead(config, 'lm');
-  const { kvHeads, headDim } = config;
-  const inputs = layerInputs(config, weights, (name, columns) => input(name, ['B', 1, chunk, columns]));
-  const masks = config.windows.map((window, kind) => ({
-    mask: input(kindInput('past_mask', kind), ['B', 1, 1, window === null ? 1 : chunk, 'L']),
-    chunkMask: input(kindInput('chunk_mask', kind), [chunk, chunk]),
-  }));
-  const cache: Record<string, Node> = {};
-  const tokens = input('tokens', [mulDims('B', chunk)], 'int64');
-  const hidden = decoderBlocks(config, weights, tokens, (qkv, layer) => {
-    const key = input(`past_key.${layer}`, ['B', kvHeads, 'L', headDim]);
-    const value = input(`past_value.${layer}`, ['B', kvHeads, 'L', headDim]);
-    const past = { key, value, ...masks[config.layerKinds[layer]!.window]! };
-    const attended = cachedAttention(config, qkv, inputs(layer), past, chunk);
-    cache[`key.${layer}`] = attended.key;
-    cache[`value.${layer}`] = attended.value;
-    return attended.output;
-  });
-  return { hidden, cache };
-}
-
-/** Prefill: fills the cache with a chunk of tokens a row and predicts nothing. Inputs and outputs of the cached form. */
-export function prefillForm(config: DecoderConfig, weights: Weights): Record<string, Node> {
-  return cachedForm(config, weights, 'C').cache;
-}
-
-/**
- * One decode step: the cached form with one token a row, and a token drawn for each row. Further inputs:
- * `inverse_temperature` [B, 1]; `greedy` [B] 0/1; `uniform` [B] in [0, 1 − 2⁻²³].
- *
- * Outputs: `token` [B], drawn by inverting the cumulative distribution at `uniform` (the most probable one where
- * greedy), `logprob` [B] of it, `logp` [B, V], and the cache's `key.i`, `value.i`.
- */
-export function decodeForm(config: DecoderConfig, weights: Weights): Record<string, Node> {
-  const { hidden, cache } = cachedForm(config, weights, 1);
-  const logp = logSoftmax(mul(head(config, weights, hidden), input('inverse_temperature', ['B', 1])));
-  const cumulative = cumsum(exp(logp));
-  const total = slice(cumulative, 1, config.vocabSize - 1, config.vocabSize);
-  const threshold = mul(total, reshape(input('uniform', ['B']), ['B', 1]));
-  const sampled = argmax(cast(greater(cumulative, threshold), 'float32'));
-  const token = where(greater(input('greedy', ['B']), scalar(0.5)), argmax(logp), sampled);
-  return { ...cache, token, logprob: takeLast(logp, token), logp };
 }

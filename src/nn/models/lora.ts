@@ -1,7 +1,7 @@
 import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { type Node, scalar } from '../graph.ts';
-import { add, concat, full, linear, mul, slice } from '../ops.ts';
+import { add, concat, full, gemm, linear, mul, slice } from '../ops.ts';
 import { type Parameter, parameterCount, type TensorPlace, tensorPlaces, view } from './parameters.ts';
 
 /**
@@ -113,6 +113,23 @@ export function adapt(adapter: Adapter, weights: (name: string) => Node, name: s
     return linear(own, weights(upperName(name, j)));
   });
   return add(y, concat(added, 1));
+}
+
+/** The base parameter `name` [out, in] with what the adapter adds to it: W + alpha / rank · B A. */
+export function mergedWeight(adapter: Adapter, weights: (name: string) => Node, name: string): Node {
+  const base = weights(name);
+  const parts = adapter.projections.get(name);
+  if (parts === undefined) return base;
+  const { rank, alpha } = adapter;
+  const lower = weights(lowerName(name));
+  let used = 0;
+  const added = parts.map(({ rows, adapted }, j) => {
+    if (!adapted) return full(0, [rows, base.shape[1]!]);
+    const own = slice(lower, 0, used, used + rank);
+    used += rank;
+    return gemm(weights(upperName(name, j)), own, { transA: false, transB: false });
+  });
+  return add(base, mul(concat(added, 0), scalar(alpha / rank)));
 }
 
 /**

@@ -12,9 +12,11 @@ import { gradients } from '../derivative.ts';
 import { input, scalar } from '../graph.ts';
 import { emit } from '../onnx.ts';
 import { mean, mul, square, sub } from '../ops.ts';
-import { decodeForm, trainingForm, valueForm, weightInputs } from './decoder.ts';
+import { trainingForm, valueForm, weightInputs } from './decoder.ts';
 import { decoderConfig, scoreConfig } from './families.ts';
 import { initialise, parameterLayout } from './parameters.ts';
+import { fixedWeights } from './policy-weights.ts';
+import { decodeForm } from './sampling.ts';
 
 /** Absolute on values, of the largest element on gradients: the bar against Transformers. */
 const TOLERANCE = 1e-4;
@@ -68,7 +70,7 @@ describe.each(SCORE_MODELS)('the value head of %s', name => {
   it('predicts no tokens', () => {
     const weights = weightInputs(model.layout);
     expect(() => trainingForm(model.config, weights)).toThrow('with a value head predicts no tokens');
-    expect(() => decodeForm(model.config, weights)).toThrow('with a value head predicts no tokens');
+    expect(() => decodeForm(model.config, fixedWeights(weights))).toThrow('with a value head predicts no tokens');
   });
 });
 

@@ -19,7 +19,14 @@ function logical(op: string, operator: string): Primitive {
 }
 
 /** TensorProto.DataType of the ONNX standard. */
-export const ONNX_TYPE: Readonly<Record<DType, number>> = { float32: 1, int32: 6, int64: 7, bool: 9 };
+export const ONNX_TYPE: Readonly<Record<DType, number>> = {
+  float32: 1,
+  uint8: 2,
+  int8: 3,
+  int32: 6,
+  int64: 7,
+  bool: 9,
+};
 
 export const logic = {
   less: comparison('less', 'Less'),

@@ -28,15 +28,30 @@ export function primitive<A extends Attributes>(rules: Primitive<A>): Primitive 
 
 /** What rules write ONNX with. Values are named; equal operators on equal values are written once. */
 export interface Emission {
-  /** Adds one single-output operator and returns the name of its result. */
-  node(operator: string, inputs: readonly string[], attributes?: Readonly<Record<string, OnnxAttribute>>): string;
+  /**
+   * Adds one operator and returns the name of its result; of several results the first, the others are that name with
+   * `:1`, `:2`, … behind it.
+   */
+  node(
+    operator: string,
+    inputs: readonly string[],
+    attributes?: Readonly<Record<string, OnnxAttribute>>,
+    options?: OperatorOptions,
+  ): string;
   /** An int64 vector: a constant where all dims are numbers, else a graph input filled from the bound symbols. */
   dims(dims: readonly Dim[]): string;
   /** A float32 scalar constant. */
   scalar(value: number): string;
   data(node: Node): string;
 }
-export type OnnxAttribute = number | string | readonly number[];
+export type OnnxAttribute = number | string | readonly number[] | { readonly float: number };
+
+export interface OperatorOptions {
+  /** The operator set that defines it: the standard's when not given. */
+  readonly domain?: 'com.microsoft' | undefined;
+  /** Number of results; 1 when not given. */
+  readonly results?: number | undefined;
+}
 
 /** The operations that derivative rules are written in; `ops.ts` provides them. */
 export interface Algebra {

@@ -5,6 +5,7 @@ import { layout } from './layout.ts';
 import { leaves } from './leaf.ts';
 import { logic } from './logic.ts';
 import { products } from './matmul.ts';
+import { operators } from './operator.ts';
 import type { Primitive } from './primitive.ts';
 import { reductions } from './reduce.ts';
 import { unaries } from './unary.ts';
@@ -19,4 +20,5 @@ export const primitives: Readonly<Record<PrimitiveName, Primitive>> = {
   ...layout,
   ...indexing,
   ...reductions,
+  ...operators,
 };
