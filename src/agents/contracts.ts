@@ -1,5 +1,6 @@
 import type { Generation, SamplingParams } from '../engines/contracts.ts';
 import type { Episode } from '../episode/episode.ts';
+import type { Span } from '../episode/span.ts';
 import type { Image, Task } from '../episode/task.ts';
 import type { Renderer } from '../text/renderer.ts';
 
@@ -42,6 +43,8 @@ export interface ExecutorContext {
   readonly environmentSeed: number;
   readonly signal: AbortSignal;
   readonly log: (message: string) => void;
+  /** The episode's span, when the run is traced. */
+  readonly span?: Span | undefined;
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Generation, SamplingParams } from '../engines/contracts.ts';
 import { type Episode, EpisodeRecorder, type Outcome, path } from '../episode/episode.ts';
 import { boundary, EpisodeError, type FailureClass, messageOf } from '../episode/failure.ts';
+import type { SpanAttributes } from '../episode/span.ts';
 import type { Image, Message, Task } from '../episode/task.ts';
 import { cutAtStop } from '../text/stop-strings.ts';
 import type { ToolSchema } from '../text/tool-calls/dialect.ts';
@@ -46,7 +47,9 @@ export class Session {
 
   /** Calls someone else's code: under the deadline, and with the class of whose it is on whatever goes wrong. */
   call<T>(failureClass: FailureClass, what: string, call: () => T | PromiseLike<T>): Promise<T> {
-    return boundary(failureClass, what, call, { signal: this.signal, timeoutMs: this.context.limits.callTimeoutMs });
+    const { limits, span } = this.context;
+    const run = () => boundary(failureClass, what, call, { signal: this.signal, timeoutMs: limits.callTimeoutMs });
+    return span ? span.within(what, callAttributes(failureClass, what), run) : run();
   }
 
   /** `call` runs when the episode is over, however it ends; at once if it is over already. */
@@ -178,4 +181,8 @@ export async function recordEpisode(
       await session.end();
     }
   }
+}
+
+function callAttributes(failureClass: FailureClass, what: string): SpanAttributes {
+  return failureClass === 'tool' ? { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': what } : {};
 }

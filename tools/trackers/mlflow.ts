@@ -44,7 +44,8 @@ try {
   for (const step of [3, 4]) await resumed.log({ step, metrics: { 'train/reward': 10 * step } });
   await resumed.close();
 
-  const get = async (path: string) => (await fetch(`${root}/api/2.0/mlflow/${path}`)).json();
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the server answers
+  const get = async (path: string): Promise<any> => (await fetch(`${root}/api/2.0/mlflow/${path}`)).json();
   const { experiment } = await get('experiments/get-by-name?experiment_name=check');
   const found = await fetch(`${root}/api/2.0/mlflow/runs/search`, {
     method: 'POST',
