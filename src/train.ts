@@ -9,12 +9,11 @@ import { checkSampling } from './engines/sampling.ts';
 import type { Awaitable } from './envs/contracts.ts';
 import type { Task } from './episode/task.ts';
 import { perSample, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
-import { immediate, lockstep } from './rollout/admission.ts';
+import { admissionOf, checkChoice, checkEngine, type PipelineChoice, pipelineOf } from './rollout/choose.ts';
 import { FailureRateError } from './rollout/failures.ts';
 import type { RolloutContext } from './rollout/groups.ts';
 import { TaskOrder } from './rollout/order.ts';
 import type { GroupSelection } from './rollout/selection.ts';
-import { SyncPipeline } from './rollout/sync.ts';
 import { type TaskInput, toTask } from './rollout/tasks.ts';
 import type { RunEnd, Tracker } from './tracking/contracts.ts';
 import { fanOut } from './tracking/fan-out.ts';
@@ -67,6 +66,8 @@ export interface TrainOptions extends AgentOptions {
   readonly curation?: Curation | undefined;
   /** Dynamic sampling: groups that the filter rejects are replaced by groups of other tasks. */
   readonly selection?: (Omit<GroupSelection, 'accepts'> & { readonly filter: GroupFilter }) | undefined;
+  /** Whether sampling and learning take turns, which they do when it is not given, or overlap, and how. */
+  readonly pipeline?: PipelineChoice | undefined;
   /** Train each turn as a row of its own, with the context it was sampled in; one row an episode when not given. */
   readonly turnRows?: boolean | undefined;
   /** Episodes per task; 8 when not given. */
@@ -114,6 +115,12 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
   const { maxFailureRate = 0.5, output, stop = new AbortController().signal, log = warn } = options;
   const { curation = {}, turnRows = false, reference } = options;
   refuseSenseless({ algorithm, groupSize, turnRows, reference, critic: options.critic !== undefined });
+  checkChoice(options.pipeline ?? {}, {
+    groups: groupsPerStep,
+    deterministic: options.deterministic ?? false,
+    oversampling: options.selection?.oversampling !== undefined,
+    evaluatesAverage: (evaluation as { average?: boolean } | undefined)?.average ?? false,
+  });
   const tasks = complete(options.tasks, 'tasks');
   const heldOut = evaluation && complete(evaluation.tasks, 'eval');
   const steps = options.steps ?? Math.max(1, Math.floor(tasks.length / groupsPerStep));
@@ -126,12 +133,14 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
     if (typeof options.policy === 'function') owned = await options.policy();
     const policy = owned ?? (options.policy as PolicyEngine);
     const { learner, sampler } = policy;
+    checkEngine(options.pipeline ?? {}, policy);
     const context = rolloutContext(policy, executor, { ...options, signal });
     const order = new TaskOrder(tasks, seed);
     const { minimumGroup, needsGreedy: greedy } = algorithm.estimator;
     const selection = selectionOf(options, minimumGroup);
     const shape = { groups: groupsPerStep, samples: groupSize, minimumGroup, greedy };
-    const pipeline = new SyncPipeline({ sampler, order, context, ...shape, maxFailureRate, selection });
+    const parts = { sampler, order, context, ...shape, maxFailureRate, selection };
+    const pipeline = pipelineOf(parts, learner, options.pipeline ?? {});
     const kl = algorithm.kl && klController(algorithm.kl);
     const updates = totalUpdates(optimizer, { steps, episodesPerStep: groupsPerStep * groupSize });
     let critic: ReturnType<typeof criticTrainer> | undefined;
@@ -224,7 +233,11 @@ async function track(trackers: Required<Tracker>, { index, metrics, episodes, ev
 }
 
 /** How the policy's episodes are run. Throws on options that make no sense. */
-function rolloutContext(policy: PolicyEngine, executor: Executor, options: AgentOptions): RolloutContext {
+function rolloutContext(
+  policy: PolicyEngine,
+  executor: Executor,
+  options: AgentOptions & Pick<TrainOptions, 'pipeline'>,
+): RolloutContext {
   const { sampler, renderer } = policy;
   const { contextLength } = sampler;
   const { seed = 42, sampling = {}, deterministic = false, log = warn } = options;
@@ -243,7 +256,7 @@ function rolloutContext(policy: PolicyEngine, executor: Executor, options: Agent
   }
   return {
     executor,
-    admission: deterministic ? lockstep(sampler) : immediate(sampler),
+    admission: admissionOf(sampler, { ...options.pipeline, deterministic }),
     contextLength,
     renderer,
     params,

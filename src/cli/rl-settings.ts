@@ -4,6 +4,8 @@ import { ConfigError } from '../config/error.ts';
 import type { rlOptions } from '../config/rl.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
+import { checkChoice } from '../rollout/choose.ts';
+import { overlapFromOptions } from '../rollout/overlap-options.ts';
 import { checkedSelection } from '../rollout/selection.ts';
 import type { TrainOptions } from '../train.ts';
 import { refuseSenseless } from '../training/combinations.ts';
@@ -18,6 +20,7 @@ type Settings = Pick<
   | 'selection'
   | 'reference'
   | 'turnRows'
+  | 'pipeline'
   | 'groupSize'
   | 'groupsPerStep'
   | 'maxFailureRate'
@@ -36,6 +39,7 @@ export function settingsOf(values: RlValues): Settings {
       selection: selectionOf(values),
       reference: referenceOf(values),
       turnRows: values['train.turn_rows_enable'],
+      pipeline: pipelineOf(values),
       groupSize: values['rollout.n_samples_per_prompt'],
       groupsPerStep: values['rollout.batch_size'],
       maxFailureRate: values['rollout.max_failure_rate'],
@@ -55,6 +59,19 @@ export function settingsOf(values: RlValues): Settings {
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
+}
+
+function pipelineOf(values: RlValues): TrainOptions['pipeline'] {
+  const groups = values['rollout.batch_size'];
+  const { overlap, sleep } = overlapFromOptions(values, groups);
+  const choice = { overlap, sleep: overlap ? undefined : sleep };
+  checkChoice(choice, {
+    groups,
+    deterministic: values['train.full_determinism_enable'],
+    oversampling: values['rollout.oversampling'] !== undefined,
+    evaluatesAverage: false,
+  });
+  return choice;
 }
 
 /** Most tokens of the policy in an episode, where each has one answer. */

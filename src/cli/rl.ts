@@ -1,6 +1,7 @@
 import { rlOptions } from '../config/rl.ts';
 import type { Critic, PolicyEngine } from '../engines/contracts.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
+import { overlapFromOptions } from '../rollout/overlap-options.ts';
 import { type ConsoleField, type ConsoleStream, consoleTracker } from '../tracking/console.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
 import { type TrainOptions, train } from '../train.ts';
@@ -27,8 +28,9 @@ Ctrl-C finishes the step, writes a checkpoint and exits with 130; --ckpt.load_en
 
 /** The policy's engine as the options describe it. */
 async function openPolicy(context: RlContext): Promise<PolicyEngine> {
-  const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
+  const { engineFromOptions, onnxPolicy, separateFromOptions } = await import('../engines/onnx/index.ts');
   const { values } = context;
+  const separate = separateFromOptions(values, overlapFromOptions(values, values['rollout.batch_size']).colocated);
   const lora = loraOf(values, context.cwd);
   const adam = {
     betas: values['actor.adam.betas'],
@@ -36,7 +38,8 @@ async function openPolicy(context: RlContext): Promise<PolicyEngine> {
     weightDecay: values['actor.adam.weight_decay'],
   };
   const model = await locateModel(values['actor.model_name_or_path'], values['actor.model_revision'], context);
-  return onnxPolicy({ ...engineFromOptions(values), model, lora, adam, maxNorm: values['actor.max_norm'] });
+  const engine = { ...engineFromOptions(values), separate };
+  return onnxPolicy({ ...engine, model, lora, adam, maxNorm: values['actor.max_norm'] });
 }
 
 /** The value model, from the checkpoint of the policy when it has none of its own. */

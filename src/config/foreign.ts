@@ -5,12 +5,8 @@
  */
 const FOREIGN: readonly (readonly [RegExp, string])[] = [
   [
-    /^(?:\w+[._])?(?:num_nodes|num_gpus_per_node|actor_num_\w+|critic_num_\w+|ref_num_\w+|reward_num_\w+)$|^train\.colocate_|^colocate_/,
+    /^(?:\w+[._])?(?:num_nodes|num_gpus_per_node|actor_num_\w+|critic_num_\w+|ref_num_\w+|reward_num_\w+)$|^train\.colocate_(?:actor|critic)_|^colocate_/,
     'nothing is placed by Ray: the embedded engine runs sampler, learner and reference on this machine; leave it out',
-  ],
-  [
-    /^vllm[._](?:enable_sleep)$|^ds[._]enable_sleep$|^deepspeed_enable_sleep$/,
-    'sampler and learner of the embedded engine share one set of weights, so nothing has to sleep; leave it out',
   ],
   [
     /^vllm[._]num_engines$|^vllm_tensor_parallel_size$|^vllm\.tensor_parallel_size$/,

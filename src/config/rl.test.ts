@@ -64,10 +64,10 @@ it('understands every older name whose option there is', () => {
 });
 
 it.each([
-  ...['actor.num_nodes', 'ref.num_gpus_per_node', 'actor_num_nodes', 'ref_num_nodes', 'colocate_all_models'],
-  ...['train.colocate_all', 'vllm.num_engines', 'vllm_num_engines', 'vllm.enable_sleep', 'vllm_enable_sleep'],
+  ...['actor.num_nodes', 'ref.num_gpus_per_node', 'actor_num_nodes', 'ref_num_nodes', 'colocate_actor_ref'],
+  ...['train.colocate_actor_ref', 'vllm.num_engines', 'vllm_num_engines'],
   ...['vllm.sync_backend', 'vllm.gpu_memory_utilization', 'ds.zero_stage', 'zero_stage', 'ds.adam_offload'],
-  ...['deepspeed_enable_sleep', 'ds.param_dtype', 'bf16', 'flash_attn', 'ds.attn_implementation'],
+  ...['ds.param_dtype', 'bf16', 'flash_attn', 'ds.attn_implementation'],
   ...['ds.packing_samples', 'packing_samples', 'ds.ring_attn_size', 'ref.offload', 'ref_reward_offload', 'local_rank'],
   ...['use_ms', 'data.disable_fast_tokenizer', 'data.dataloader_num_workers', 'ds.use_universal_ckpt'],
   ...['ckpt.disable_ds', 'prompt_max_len'],

@@ -1,8 +1,9 @@
 import { agentOptions } from '../agents/options.ts';
 import { curationOptions } from '../algorithms/curation-options.ts';
 import { algorithmOptions } from '../algorithms/options.ts';
-import { actorOptions, criticModelOptions, engineOptions, loraOptions } from '../engines/onnx/options.ts';
+import { actorOptions, criticModelOptions, engineOptions, loraOptions, separateOptions } from '../engines/onnx/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
+import { overlapOptions } from '../rollout/overlap-options.ts';
 import { trackingOptions } from '../tracking/options.ts';
 import { actorScheduleOptions, criticOptions } from '../training/optimizer-options.ts';
 import {
@@ -22,6 +23,7 @@ export const rlOptions = compose(
   agentChoiceOptions,
   agentOptions,
   rolloutOptions,
+  overlapOptions,
   curationOptions,
   algorithmOptions,
   referenceOptions,
@@ -35,5 +37,6 @@ export const rlOptions = compose(
   evalSamplingOptions,
   checkpointOptions,
   engineOptions,
+  separateOptions,
   trackingOptions,
 );

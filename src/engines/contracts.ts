@@ -149,9 +149,9 @@ export interface Learner {
   export(directory: string): Promise<void>;
   /**
    * Puts away what only an update needs (gradients, optimizer state) until it is needed again, and says how many bytes
-   * of memory that gave back. Absent where there is nothing to gain. An accumulated gradient must not be there.
+   * of memory that gave back. Absent where there is nothing to gain. Rejects while a gradient waits for its update.
    */
-  sleep?(): Promise<number>;
+  offload?(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -167,6 +167,8 @@ export interface Critic
 
 /** A policy that can be trained: what an engine's factory returns. */
 export interface PolicyEngine {
+  /** Sampler and learner share one set of weights and one thread: they can only take turns. */
+  readonly colocated?: boolean;
   readonly sampler: Sampler;
   readonly learner: Learner;
   /** Text to tokens and back for the policy's checkpoint. */

@@ -14,7 +14,7 @@ export interface Admission {
 }
 
 /** Every request goes to the sampler at once. */
-export function immediate(sampler: Sampler): Admission {
+export function immediate(sampler: Pick<Sampler, 'generate'>): Admission {
   return { join: () => ({ generate: request => sampler.generate(request), leave: () => undefined }) };
 }
 
@@ -30,7 +30,7 @@ interface Waiting {
  * answer, provided that an episode that asks several times at once does so in one tick. The price is that a round of
  * turns waits for its slowest environment.
  */
-export function lockstep(sampler: Sampler): Admission {
+export function lockstep(sampler: Pick<Sampler, 'generate'>): Admission {
   const live = new Set<number>();
   const inFlight = { count: 0 };
   let waiting: Waiting[] = [];

@@ -102,8 +102,8 @@ export const rolloutOptions = options({
     help: 'Sample from the tokens with at least this share of the probability of the most probable one; 0 is off and keeps training on-policy',
   },
   'rollout.stop': {
-    schema: z.array(z.string().min(1)).default([]),
-    help: 'Texts that end an answer, also inside of a token, beside the stop tokens of the model',
+    schema: z.union([z.string().min(1), z.array(z.string().min(1))]).default([]),
+    help: 'Text, or several, that end an answer, also inside of a token, beside the stop tokens of the model',
   },
   'rollout.include_stop_str_in_output': {
     schema: z.boolean().default(false),

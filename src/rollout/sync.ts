@@ -34,23 +34,27 @@ export interface SyncOptions extends PipelineOptions {
  */
 export class SyncPipeline implements Pipeline {
   readonly #options: SyncOptions;
+  /** Where in the data the last batch ended: one that could not be finished has taken tasks, too. */
+  #place: { readonly cursor: Cursor; readonly started: Backlog['started'] };
   #waiting: EpisodeGroup[] = [];
 
   constructor(options: SyncOptions) {
     checkedSelection(options.selection);
     this.#options = options;
+    this.#place = placeOf(options.order);
   }
 
   get cursor(): Cursor {
-    return this.#options.order.cursor;
+    return this.#place.cursor;
   }
 
   get backlog(): Backlog {
-    return { waiting: this.#waiting, started: this.#options.order.again, published: [] };
+    return { waiting: this.#waiting, started: this.#place.started, published: [] };
   }
 
   seek(cursor: Cursor, { waiting, started }: Backlog = NO_BACKLOG): void {
     this.#options.order.seek(cursor, started);
+    this.#place = placeOf(this.#options.order);
     this.#waiting = [...waiting];
   }
 
@@ -67,7 +71,7 @@ export class SyncPipeline implements Pipeline {
   async #collect(): Promise<RolloutBatch> {
     const { sampler, context, groups: size, maxFailureRate, selection, samplerSleeps, sleepingLearner } = this.#options;
     const began = performance.now();
-    await sleepingLearner?.sleep?.();
+    const offloaded = await sleepingLearner?.offload?.();
     // Caches filled by an evaluation change the last bits of what comes after it, and a resumed run has none.
     await sampler.sleep();
     await sampler.wake();
@@ -91,9 +95,16 @@ export class SyncPipeline implements Pipeline {
     const seconds = (performance.now() - began) / 1000;
     const groups = accepted.slice(0, size);
     this.#waiting = accepted.slice(size);
+    this.#place = placeOf(this.#options.order);
     const waiting = selection && this.#waiting.length;
     const report = { sampled, dropped, rejected, waiting, seconds };
     if (selection && groups.length < size) context.log(tooFew(groups.length, size, report));
-    return { groups, episodes: episodesOf(sampled), metrics: sampledMetrics(report) };
+    const metrics = sampledMetrics(report);
+    if (offloaded !== undefined) metrics['rollout/offloaded_bytes'] = offloaded;
+    return { groups, episodes: episodesOf(sampled), metrics };
   }
+}
+
+function placeOf({ cursor, again }: TaskOrder): { readonly cursor: Cursor; readonly started: Backlog['started'] } {
+  return { cursor, started: again };
 }

@@ -11,6 +11,7 @@ import type { Progress } from './checkpointer.ts';
 import { type CriticTrainer, foresight } from './critic.ts';
 import type { Evaluation } from './evaluate.ts';
 import { prepare } from './prepare.ts';
+import { weighted } from './stale-weights.ts';
 import { type UpdateOptions, update } from './update.ts';
 
 /** One step of training as it is handed to the user. */
@@ -119,7 +120,8 @@ async function learn(
     masked,
     turnRows,
   });
-  const { metrics: credited, ...credit } = computeAdvantages(algorithm, experience);
+  const { metrics: credited, ...estimated } = computeAdvantages(algorithm, experience);
+  const credit = { ...estimated, advantages: weighted(estimated.advantages, experience.trajectories, groups) };
   const foreseen = credit.returns ? foresight(experience, credit.returns) : {};
   const prepareEnded = performance.now();
   try {

@@ -147,6 +147,10 @@ export class OnnxEngine implements Sampler, Learner, Critic {
     return this.#call('statistics');
   }
 
+  offload(): Promise<number> {
+    return this.#call('offload');
+  }
+
   /** Caches are rebuilt when they are needed. */
   async wake(): Promise<void> {
     this.#throwIfDead();

@@ -93,6 +93,7 @@ export class EngineHost {
         void this.#run();
       },
       sleep: () => sampler.sleep(),
+      offload: () => learner.offload(),
       statistics: () => sampler.statistics,
       close: async () => {
         this.#paused = true;

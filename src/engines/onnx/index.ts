@@ -5,12 +5,13 @@ import { readConfig } from '../../nn/checkpoint/directory.ts';
 import { checkMemory } from '../../nn/checkpoint/memory.ts';
 import { modelDirectory, type SourceOptions } from '../../nn/checkpoint/source.ts';
 import { loadRenderer } from '../../text/chat-renderer.ts';
+import type { Values } from '../../options/option.ts';
 import { checkVocabulary } from '../../text/tokenizer.ts';
 import type { Critic, PolicyEngine } from '../contracts.ts';
 import type { Device } from './device.ts';
 import { OnnxEngine } from './engine.ts';
 import type { LoraStart } from './model.ts';
-import type { EngineValues, LoraOptions } from './options.ts';
+import type { EngineValues, LoraOptions, separateOptions } from './options.ts';
 import type { HostOptions } from './protocol.ts';
 
 export { OnnxEngine } from './engine.ts';
@@ -29,6 +30,8 @@ export interface OnnxPolicyOptions {
   readonly lora?: LoraOptions | undefined;
   /** All cores when not given. */
   readonly threads?: number | undefined;
+  /** Sampler and learner in worker threads of their own, each with its own weights, so that they work at the same time. */
+  readonly separate?: SeparateThreads | undefined;
   /** Where graphs are computed; the CPU when not given. Rejects, with what to do, where that cannot be. */
   readonly device?: Device | undefined;
   /** Sequences decoded together at most; 256 when not given. */
@@ -48,18 +51,43 @@ export interface OnnxPolicyOptions {
   readonly maxNorm?: number | undefined;
 }
 
-/** The embedded engine on one machine: sampler and learner share one set of weights in one worker thread. */
+/** How many threads each half computes with: what the other leaves, half of `threads` where neither is given. */
+export interface SeparateThreads {
+  readonly sampler?: number | undefined;
+  readonly learner?: number | undefined;
+}
+
+/**
+ * The embedded engine on one machine. Sampler and learner share one set of weights in one worker thread, or, when they
+ * are to be `separate`, have one each and exchange them by copy, between two decode steps.
+ */
 export async function onnxPolicy(options: OnnxPolicyOptions): Promise<PolicyEngine> {
   const directory = await modelDirectory(options.model, options.hub);
   const renderer = await loadRenderer(directory);
-  const engine = await OnnxEngine.start(hostOptions(directory, options));
+  const { sampler: samplerThreads, learner: learnerThreads } = threadsOf(options);
+  const learner = await OnnxEngine.start(hostOptions(directory, { ...options, threads: learnerThreads }));
+  let sampler = learner;
+  const close = async () => {
+    await Promise.all([learner.close(), sampler.close()]);
+  };
   try {
-    checkVocabulary(renderer, engine.vocabularySize);
+    checkVocabulary(renderer, learner.vocabularySize);
+    if (options.separate) {
+      const served = { ...options, threads: samplerThreads, training: false };
+      sampler = await OnnxEngine.start(hostOptions(directory, served));
+    }
   } catch (error) {
-    await engine.close();
+    await close();
     throw error;
   }
-  return { sampler: engine, learner: engine, renderer, close: () => engine.close() };
+  return { colocated: sampler === learner, sampler, learner, renderer, close };
+}
+
+function threadsOf({ threads = availableParallelism(), separate }: OnnxPolicyOptions): Required<SeparateThreads> {
+  if (separate === undefined) return { sampler: threads, learner: threads };
+  const { learner } = separate;
+  const sampler = separate.sampler ?? Math.max(1, learner === undefined ? Math.ceil(threads / 2) : threads - learner);
+  return { sampler, learner: learner ?? Math.max(1, threads - sampler) };
 }
 
 /**
@@ -117,6 +145,22 @@ function startOf(lora: LoraOptions): LoraStart {
     targetModules: lora.targetModules ?? 'all-linear',
     seed: lora.seed ?? 0,
   };
+}
+
+/**
+ * How the threads are divided, for halves that are not colocated.
+ * @throws Error when they are and threads of their own are asked for
+ */
+export function separateFromOptions(
+  values: Values<typeof separateOptions>,
+  colocated: boolean,
+): SeparateThreads | undefined {
+  const { 'engine.sampler_threads': sampler, 'engine.learner_threads': learner } = values;
+  if (!colocated) return { sampler, learner };
+  if (sampler === undefined && learner === undefined) return undefined;
+  throw new Error(
+    'engine.sampler_threads and engine.learner_threads have no effect: both share engine.threads; set train.async_enable, or train.colocate_all false',
+  );
 }
 
 /** The engine's share of the options of a command. */

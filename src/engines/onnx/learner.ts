@@ -10,6 +10,7 @@ import { type LossProgram, replay } from './loss-program.ts';
 import type { Model } from './model.ts';
 import { AdamW, clipFactor, globalNorm } from './optimizer.ts';
 import { packedPositions } from './positions.ts';
+import { PutAway } from './put-away.ts';
 import { created, Session } from './session.ts';
 import { symbolicOps } from './symbolic.ts';
 
@@ -43,8 +44,11 @@ export class OnnxLearnerCore {
   readonly #model: Model;
   readonly #options: LearnerOptions;
   readonly #optimizer: AdamW;
-  readonly #gradient: Float32Array;
-  readonly #scratch: Float32Array;
+  /** Where the optimizer's state is while it is not in memory. */
+  #away: PutAway | undefined;
+  /** The accumulated gradient, and the part that is added to it; made when first needed. */
+  #gradient: Float32Array | undefined;
+  #scratch: Float32Array | undefined;
   readonly #sessions = new Map<string, Promise<TrainingSession>>();
   #forwardSession: Promise<Session> | undefined;
   readonly #predicts: 'tokens' | 'values';
@@ -54,12 +58,9 @@ export class OnnxLearnerCore {
   constructor(model: Model, options: LearnerOptions) {
     this.#model = model;
     this.#options = options;
-    const size = model.weights.length;
-    this.#gradient = new Float32Array(size);
-    this.#scratch = new Float32Array(size);
     this.#predicts = model.config.head === 'score' ? 'values' : 'tokens';
     // As usual, decay spares norms and biases.
-    this.#optimizer = new AdamW(size, { ...options, decayMask: model.layout });
+    this.#optimizer = new AdamW(model.weights.length, { ...options, decayMask: model.layout });
   }
 
   async forward(batch: LearnerBatch, which: 'policy' | 'reference' = 'policy'): Promise<ForwardResult> {
@@ -124,40 +125,62 @@ export class OnnxLearnerCore {
   optimizerStep(lr: number): OptimizerStepResult {
     if (!(lr >= 0 && Number.isFinite(lr))) throw new RangeError(`the learning rate is ${lr}; expected a number ≥ 0`);
     if (!this.#accumulated) throw new Error('an optimizer step needs a gradient: call forwardBackward first');
-    const gradNorm = globalNorm(this.#gradient);
+    const gradient = this.#sum();
+    const gradNorm = globalNorm(gradient);
     if (!Number.isFinite(gradNorm)) {
       this.zeroGrad();
       throw new Error(
         `the gradient norm is ${gradNorm}; the update was refused and the weights are as before. Lower the learning rate or look at the last batch`,
       );
     }
-    this.#optimizer.step(this.#model.weights, this.#gradient, lr, clipFactor(gradNorm, this.#options.maxNorm));
+    this.#takeBack();
+    this.#optimizer.step(this.#model.weights, gradient, lr, clipFactor(gradNorm, this.#options.maxNorm));
     this.#model.version += 1;
     this.zeroGrad();
     return { gradNorm, lr };
   }
 
   zeroGrad(): void {
-    this.#gradient.fill(0);
+    this.#gradient?.fill(0);
     this.#accumulated = false;
   }
 
   /** A copy of the accumulated gradient, by parameter name (for tests and inspection). */
   gradient(): Record<string, Float32Array> {
-    return Object.fromEntries(this.#model.layout.map(p => [p.name, view(this.#gradient, p).slice()]));
+    return Object.fromEntries(this.#model.layout.map(p => [p.name, view(this.#sum(), p).slice()]));
+  }
+
+  /**
+   * Gives the memory of gradients back, and puts the optimizer's state into a temporary file until an update or a
+   * checkpoint needs it. Says how many bytes that was.
+   */
+  offload(): number {
+    if (this.#accumulated) throw new Error('a gradient is waiting for its optimizer step; offload after it');
+    const gradients = (this.#gradient?.byteLength ?? 0) + (this.#scratch?.byteLength ?? 0);
+    [this.#gradient, this.#scratch] = [undefined, undefined];
+    if (this.#away !== undefined || !this.#optimizer.holdsState) return gradients;
+    const { firstMoment, secondMoment } = this.#optimizer.state();
+    this.#away = new PutAway([firstMoment, secondMoment]);
+    this.#optimizer.release();
+    return gradients + firstMoment.byteLength + secondMoment.byteLength;
   }
 
   optimizerState(): ReturnType<AdamW['state']> {
+    this.#takeBack();
     return this.#optimizer.state();
   }
 
   /** Also forgets the accumulated gradient, which belongs to the weights before. */
   loadOptimizerState(state: ReturnType<AdamW['state']>): void {
+    this.#away?.discard();
+    this.#away = undefined;
     this.#optimizer.load(state);
     this.zeroGrad();
   }
 
   async close(): Promise<void> {
+    this.#away?.discard();
+    this.#away = undefined;
     for (const { session } of await created([...this.#sessions.values()])) await session.release();
     for (const session of await created([this.#forwardSession])) await session.release();
   }
@@ -188,16 +211,29 @@ export class OnnxLearnerCore {
   }
 
   #gradientOutputs(): Record<string, Float32Array> {
-    const target = this.#accumulated ? this.#scratch : this.#gradient;
+    if (this.#accumulated) this.#scratch ??= new Float32Array(this.#model.weights.length);
+    const target = this.#accumulated ? this.#scratch! : this.#sum();
     return Object.fromEntries(this.#model.layout.map(p => [`grad.${p.name}`, view(target, p)]));
   }
 
   #accumulate(): void {
     if (this.#accumulated) {
-      const [sum, part] = [this.#gradient, this.#scratch];
+      const [sum, part] = [this.#sum(), this.#scratch!];
       for (let i = 0; i < sum.length; i++) sum[i]! += part[i]!;
     }
     this.#accumulated = true;
+  }
+
+  #sum(): Float32Array {
+    this.#gradient ??= new Float32Array(this.#model.weights.length);
+    return this.#gradient;
+  }
+
+  #takeBack(): void {
+    if (this.#away === undefined) return;
+    const { firstMoment, secondMoment } = this.#optimizer.state();
+    this.#away.takeBack([firstMoment, secondMoment]);
+    this.#away = undefined;
   }
 
   async #createForwardSession(): Promise<Session> {

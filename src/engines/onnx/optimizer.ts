@@ -24,9 +24,10 @@ export interface AdamWState {
  * torch.optim.AdamW. Arithmetic is in float64, moments and weights are kept in float32.
  */
 export class AdamW {
+  readonly #size: number;
   readonly #options: AdamWOptions;
-  readonly #firstMoment: Float32Array;
-  readonly #secondMoment: Float32Array;
+  /** Made when first needed, so that a learner that never learns holds none. */
+  #moments: Pick<AdamWState, 'firstMoment' | 'secondMoment'> | undefined;
   readonly #spared: readonly { readonly offset: number; readonly size: number }[];
   #step = 0;
 
@@ -42,8 +43,7 @@ export class AdamW {
       if (!valid) throw new RangeError(`AdamW: ${name} is ${value}; betas lie in [0, 1), eps and weightDecay are ≥ 0`);
     }
     this.#options = options;
-    this.#firstMoment = new Float32Array(size);
-    this.#secondMoment = new Float32Array(size);
+    this.#size = size;
     this.#spared = decayMask.filter(range => !range.decay).sort((a, b) => a.offset - b.offset);
   }
 
@@ -52,7 +52,7 @@ export class AdamW {
    * factor is here because scaling the gradient by itself would read and write it once more.
    */
   step(weights: Float32Array, gradient: Float32Array, lr: number, factor = 1): void {
-    const size = this.#firstMoment.length;
+    const size = this.#size;
     if (weights.length !== size || gradient.length !== size) {
       throw new RangeError(`AdamW of ${size} weights: got ${weights.length} weights and ${gradient.length} gradients`);
     }
@@ -71,20 +71,36 @@ export class AdamW {
 
   /** The live state, not a copy. */
   state(): AdamWState {
-    return { step: this.#step, firstMoment: this.#firstMoment, secondMoment: this.#secondMoment };
+    return { step: this.#step, ...this.#live() };
+  }
+
+  /** Whether there is anything to release: not before the first step. */
+  get holdsState(): boolean {
+    return this.#moments !== undefined;
+  }
+
+  /** Forgets its moments, and keeps the number of steps. They must be put back into `state` before the next step. */
+  release(): void {
+    this.#moments = undefined;
   }
 
   /** Copies a state of the same size. */
   load(state: AdamWState): void {
-    const size = this.#firstMoment.length;
+    const size = this.#size;
     if (state.firstMoment.length !== size || state.secondMoment.length !== size) {
       throw new RangeError(
         `AdamW of ${size} weights cannot load moments of ${state.firstMoment.length} and ${state.secondMoment.length}; the state belongs to another model`,
       );
     }
     this.#step = state.step;
-    this.#firstMoment.set(state.firstMoment);
-    this.#secondMoment.set(state.secondMoment);
+    const { firstMoment, secondMoment } = this.#live();
+    firstMoment.set(state.firstMoment);
+    secondMoment.set(state.secondMoment);
+  }
+
+  #live(): Pick<AdamWState, 'firstMoment' | 'secondMoment'> {
+    this.#moments ??= { firstMoment: new Float32Array(this.#size), secondMoment: new Float32Array(this.#size) };
+    return this.#moments;
   }
 
   #update(
@@ -94,8 +110,7 @@ export class AdamW {
     start: number,
     end: number,
   ): void {
-    const first = this.#firstMoment;
-    const second = this.#secondMoment;
+    const { firstMoment: first, secondMoment: second } = this.#live();
     const { betas, eps } = this.#options;
     const [beta1, beta2] = betas;
     const [rest1, rest2] = [1 - beta1, 1 - beta2];

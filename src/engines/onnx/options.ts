@@ -48,6 +48,18 @@ export const engineOptions = options({
   },
 });
 
+/** How `rl` divides the threads where sampler and learner have threads of their own. */
+export const separateOptions = options({
+  'engine.sampler_threads': {
+    schema: z.int().min(1).optional(),
+    help: 'Threads of the sampler where it has its own (train.async_enable, or train.colocate_all false); without it what the learner leaves of engine.threads, or half of them',
+  },
+  'engine.learner_threads': {
+    schema: z.int().min(1).optional(),
+    help: 'Threads of the learner where it has its own; without it what the sampler leaves of engine.threads',
+  },
+});
+
 const adam = {
   betas: {
     schema: z.tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)]).default([0.9, 0.95]),

@@ -52,6 +52,8 @@ export interface HostCalls {
   pause(mode: 'keep' | 'abort'): void;
   resume(): void;
   sleep(): void;
+  /** Bytes of memory given back. */
+  offload(): number;
   statistics(): SamplerStatistics;
   close(): Promise<void>;
 }

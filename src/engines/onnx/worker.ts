@@ -7,7 +7,11 @@ import type { FromHost, HostOptions, ToHost } from './protocol.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('this file is the entry of the engine thread; it does nothing on its own');
-const post = (message: FromHost) => port.postMessage(message);
+/** An array that is the result of a call is the caller's, and goes over without a copy. */
+const post = (message: FromHost) => {
+  const own = message.type === 'result' && message.value instanceof Float32Array ? [message.value.buffer] : [];
+  port.postMessage(message, own as ArrayBuffer[]);
+};
 try {
   const options = workerData as HostOptions;
   const { device = 'cpu' } = options.sampler;
