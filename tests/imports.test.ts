@@ -10,6 +10,7 @@ import { describe, expect, it } from 'vitest';
 const FLOORS: Readonly<Record<string, readonly string[]>> = {
   options: [],
   storage: [],
+  modules: [],
   episode: [],
   algorithms: ['episode'],
   text: ['episode'],
@@ -37,8 +38,8 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
   ],
   testing: ['episode', 'algorithms', 'text'],
 };
-/** The ground: an option's declaration, and files written whole or not at all. Any folder may stand on it. */
-const GROUND = ['options', 'storage'];
+/** The ground: an option's declaration, files written whole or not at all, users' files. Any folder may stand on it. */
+const GROUND = ['options', 'storage', 'modules'];
 /** Contracts: types, no implementation. */
 const CONTRACTS = [
   'engines/contracts.ts',

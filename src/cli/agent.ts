@@ -1,12 +1,10 @@
-import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { Executor } from '../agents/contracts.ts';
+import { loadAgentFile } from '../agents/file.ts';
 import { multiTurn } from '../agents/multi-turn.ts';
 import type { agentOptions } from '../agents/options.ts';
 import { singleTurn } from '../agents/single-turn.ts';
 import { ConfigError } from '../config/error.ts';
-import type { Environment, EnvironmentFactory } from '../envs/contracts.ts';
 import { makeEnvironment } from '../envs/registry.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
@@ -36,31 +34,6 @@ export async function chooseAgent(values: Values<typeof agentChoiceOptions>, cwd
   }
 }
 
-/** The default export of a file: an executor, an environment class, or a function that makes an environment. */
-async function loadAgentFile(path: string, cwd: string): Promise<Executor> {
-  const file = resolve(cwd, path);
-  if (!existsSync(file)) throw new Error(`train.agent_func_path ${path}: no such file (looked for ${file})`);
-  const { default: exported } = await load(path, file);
-  if (typeof exported === 'object' && exported !== null && 'run' in exported) return exported as Executor;
-  if (typeof exported === 'function') return multiTurn(factoryOf(exported));
-  throw new Error(
-    `train.agent_func_path ${path}: the default export must be an environment class, a function that makes an environment, or an executor {name, run}`,
-  );
-}
-
-async function load(path: string, file: string): Promise<{ default?: unknown }> {
-  try {
-    return await import(pathToFileURL(file).href);
-  } catch (error) {
-    throw new Error(`train.agent_func_path ${path}: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-function factoryOf(exported: unknown): EnvironmentFactory {
-  const made = exported as EnvironmentFactory & (new () => Environment);
-  return typeof made.prototype?.reset === 'function' ? () => new made() : made;
-}
-
 type RunValues = Values<
   typeof agentOptions &
     Pick<
@@ -87,7 +60,7 @@ export function agentRun(
       topP: values['rollout.top_p'],
       topK: values['rollout.top_k'],
       minP: values['rollout.min_p'],
-      stopStrings: values['rollout.stop'],
+      stopStrings: [values['rollout.stop']].flat(),
     },
     includeStop: values['rollout.include_stop_str_in_output'],
     limits: {

@@ -62,12 +62,12 @@ describe('loadRewardFile', () => {
     [
       'nothing.mjs',
       'export const reward = () => 1;',
-      /nothing\.mjs: exports nothing as reward_func or default; export a/,
+      /nothing\.mjs: exports nothing as reward_func or default \(it exports reward \(line 1\)\); export a/,
     ],
     ['number.mjs', 'export default 3;', /number\.mjs: exports 3 as reward_func or default/],
-    ['throws.mjs', 'throw new Error("no key");', /throws\.mjs: no key$/],
-    ['broken.mjs', 'export default batch =>', /broken\.mjs: /],
-    ['import.mjs', 'import "./absent.mjs";', /import\.mjs: .*absent\.mjs/],
+    ['throws.mjs', 'throw new Error("no key");', /throws\.mjs:1:7: no key$/],
+    ['broken.mjs', 'export default batch =>', /broken\.mjs:1:\d+: /],
+    ['import.mjs', 'import "./absent.mjs";', /import\.mjs:1:1: .*absent\.mjs/],
   ])('says what is wrong with %s', async (name, content, message) => {
     await expect(loadRewardFile(file(name, content))).rejects.toThrow(message);
   });
