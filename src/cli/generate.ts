@@ -22,9 +22,27 @@ const generateOptions = compose(
       schema: z.string().optional(),
       help: 'What the policy is asked; without it standard input is read to its end',
     },
+    logprobs: {
+      schema: z.int().min(0).optional(),
+      help: 'Show behind the answer each of its tokens with its log-probability and so many most probable ones',
+      unit: 'tokens',
+    },
+    'rollout.temperature': {
+      schema: z.number().min(0).default(1),
+      help: 'Sampling temperature; 0 takes the most probable token each time',
+      aliases: rolloutOptions['rollout.temperature'].aliases,
+    },
   }),
   pick(dataOptions, 'data.apply_chat_template'),
-  pick(rolloutOptions, 'rollout.max_new_tokens', 'rollout.temperature', 'rollout.top_p', 'rollout.top_k'),
+  pick(
+    rolloutOptions,
+    'rollout.max_new_tokens',
+    'rollout.top_p',
+    'rollout.top_k',
+    'rollout.min_p',
+    'rollout.stop',
+    'rollout.include_stop_str_in_output',
+  ),
   pick(trainOptions, 'train.seed'),
   pick(engineOptions, 'engine.threads', 'engine.device'),
 );
@@ -76,6 +94,7 @@ export async function generate(
   const stream = new TextStream(
     sampled => renderer.decode(sampled),
     piece => stdout.write(piece),
+    [values['rollout.stop']].flat(),
   );
   const generation = await sampler.generate({
     tokens,
@@ -85,8 +104,11 @@ export async function generate(
     signal: interrupt.signal,
     onToken: token => stream.push(token),
   });
-  stream.finish();
+  stream.finish(generation.stopString, values['rollout.include_stop_str_in_output']);
   stdout.write('\n');
+  if (values.logprobs !== undefined) {
+    stdout.write(`\n${logprobLines(generation, token => renderer.decode([token], { special: true })).join('\n')}\n`);
+  }
   return generation;
 }
 
@@ -96,7 +118,20 @@ function samplingParams(values: Values<GenerateOptions>, room: number, stopToken
     temperature: values['rollout.temperature'],
     topP: values['rollout.top_p'],
     topK: values['rollout.top_k'],
+    minP: values['rollout.min_p'],
+    stopStrings: [values['rollout.stop']].flat(),
+    topLogprobs: values.logprobs ?? 0,
     maxTokens: Math.min(room, values['rollout.max_new_tokens'] ?? room),
     stopTokens,
   };
+}
+
+/** A line for each token: its text and log-probability, and those of the most probable tokens where they were asked for. */
+function logprobLines({ tokens, logprobs, topLogprobs }: Generation, decode: (token: number) => string): string[] {
+  const shown = (token: number, logprob: number) => `${JSON.stringify(decode(token))} ${logprob.toFixed(3)}`;
+  return Array.from(tokens, (token, t) => {
+    const top = topLogprobs?.[t];
+    const others = top ? Array.from(top.tokens, (id, i) => shown(id, top.logprobs[i]!)) : [];
+    return [shown(token, logprobs[t]!), ...(others.length > 0 ? [`| ${others.join('  ')}`] : [])].join(' ');
+  });
 }
