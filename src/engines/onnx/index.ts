@@ -36,10 +36,12 @@ export interface OnnxPolicyOptions {
   readonly device?: Device | undefined;
   /** Sequences decoded together at most; 256 when not given. */
   readonly maxRows?: number | undefined;
-  /** Prompt tokens computed in one run of the graph at most; 4096 when not given. */
+  /** Prompt tokens computed at most between two decode steps; 4096 when not given. */
   readonly prefillTokens?: number | undefined;
   /** Memory for keys and values of finished sequences; 256 MiB when not given. */
   readonly prefixCacheBytes?: number | undefined;
+  /** What a request gets does not depend, in any bit, on the requests sampled beside it; it does when not given. */
+  readonly deterministic?: boolean | undefined;
   /** Padded tokens of a micro-batch; 4096 when not given. */
   readonly maxTokens?: number | undefined;
   readonly adam?: {
@@ -124,6 +126,7 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
       maxRows: options.maxRows ?? 256,
       prefillTokens: options.prefillTokens ?? 4096,
       prefixCacheBytes: options.prefixCacheBytes ?? 256 * MEBIBYTE,
+      deterministic: options.deterministic ?? false,
     },
     learner: {
       threads,
@@ -166,13 +169,14 @@ export function separateFromOptions(
 /** The engine's share of the options of a command. */
 export function engineFromOptions(
   values: EngineValues,
-): Pick<OnnxPolicyOptions, 'threads' | 'device' | 'maxRows' | 'prefillTokens' | 'prefixCacheBytes' | 'maxTokens'> {
+): Pick<OnnxPolicyOptions, 'threads' | 'device' | 'maxRows' | 'prefillTokens' | 'prefixCacheBytes' | 'deterministic' | 'maxTokens'> {
   return {
     threads: values['engine.threads'],
     device: values['engine.device'],
     maxRows: values['engine.max_rows'],
     prefillTokens: values['engine.prefill_tokens'],
     prefixCacheBytes: values['engine.prefix_cache_mb'] * MEBIBYTE,
+    deterministic: values['engine.deterministic'],
     maxTokens: values['train.max_tokens_per_gpu'],
   };
 }

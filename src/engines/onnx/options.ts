@@ -32,13 +32,17 @@ export const engineOptions = options({
   },
   'engine.prefill_tokens': {
     schema: z.int().min(1).default(4096),
-    help: 'Prompt tokens computed in one run of the graph at most; a longer prompt takes several, before decoding goes on',
+    help: 'Prompt tokens computed at most between two decode steps; a longer prompt takes several, and rows that are ready go on meanwhile',
     unit: 'tokens',
   },
   'engine.prefix_cache_mb': {
     schema: z.number().min(0).default(256),
     help: 'Memory for keys and values of finished sequences, which later turns continue from; 0 is off',
     unit: 'MB',
+  },
+  'engine.deterministic': {
+    schema: z.boolean().default(false),
+    help: 'What a request gets does not depend, in any bit, on the requests sampled beside it; slower',
   },
   'train.max_tokens_per_gpu': {
     schema: z.int().min(1).default(4096),
