@@ -19,30 +19,31 @@ function setup(options: Partial<ConsoleOptions> & { isTTY?: boolean; columns?: n
 }
 
 describe('consoleTracker', () => {
-  it('redraws one line on a terminal and ends it at close', () => {
+  it('redraws its region on a terminal and leaves it there at the end', () => {
     const { written, clock, tracker } = setup({ isTTY: true });
     tracker.log({ step: 1, metrics: { 'train/reward': 0.25, 'rollout/tool_use': 0.5 } });
     clock.ms = 2000;
     tracker.log({ step: 2, metrics: { 'train/reward': 0.5 } });
     tracker.close();
     expect(written).toEqual([
-      '\r\u001b[2Kstep  1/10  reward 0.250  tool use 50 %',
-      '\r\u001b[2Kstep  2/10  reward 0.500  tool use 50 %  16 s left',
+      'step  1/10  reward 0.250  tool use 50 %',
+      '\r\u001b[Jstep  2/10  reward 0.500  tool use 50 %  16 s left',
       '\n',
     ]);
   });
 
-  it('cuts the live line to the terminal', () => {
-    const { written, tracker } = setup({ isTTY: true, columns: 20 });
-    tracker.log({ step: 1, metrics: { 'train/reward': 0.25 } });
-    expect(written).toEqual(['\r\u001b[2Kstep  1/10  reward ']);
-  });
-
-  it('puts messages above the live line', () => {
+  it('puts messages above the region', () => {
     const { written, tracker } = setup({ isTTY: true });
     tracker.log({ step: 1, metrics: {} });
     tracker.text?.('saved');
-    expect(written.at(-1)).toBe('\r\u001b[2Ksaved\n\r\u001b[2Kstep  1/10');
+    expect(written.slice(1)).toEqual(['\r\u001b[J', 'saved\n', 'step  1/10']);
+  });
+
+  it('shows what is computed from several metrics', () => {
+    const share = (metrics: Readonly<Record<string, number>>) => metrics.bad! / metrics.all!;
+    const { written, tracker } = setup({ fields: [{ metric: share, label: 'failed', format: 'percent' }] });
+    tracker.log({ step: 1, metrics: { bad: 1, all: 4 } });
+    expect(written).toEqual(['step  1/10  failed 25 %\n']);
   });
 
   it('writes plain lines when steps and time allow, and the last one always', () => {
@@ -73,6 +74,7 @@ it('formats numbers', () => {
   expect(formatMetric(12345, 'rate')).toBe('12.3k');
   expect(formatMetric(999, 'rate')).toBe('999');
   expect(formatMetric(0.987, 'percent')).toBe('99 %');
+  expect(formatMetric(3, 'count')).toBe('3');
 });
 
 it('formats durations', () => {

@@ -1,80 +1,89 @@
 import type { MetricsRecord, Tracker } from './contracts.ts';
+import { type LiveRegion, liveRegion, type TerminalStream } from './live-region.ts';
 
 /** Where the lines go: a terminal (`isTTY`) or anything else that takes text. */
-export interface ConsoleStream {
-  write(text: string): unknown;
-  readonly isTTY?: boolean;
-  /** Width of the terminal in characters. */
-  readonly columns?: number;
+export interface ConsoleStream extends TerminalStream {
+  readonly isTTY?: boolean | undefined;
+  /** Colours may be used. */
+  readonly color?: boolean | undefined;
+  /** The region at the bottom of the terminal, where several share it. */
+  readonly region?: LiveRegion | undefined;
 }
 
-/** One number of the line. A record without the metric leaves the last value standing. */
+/** One number of the line. A record without it leaves the last value standing. */
 export interface ConsoleField {
-  readonly metric: string;
+  /** Name of a metric, or a function of a record's. */
+  readonly metric: string | ((metrics: MetricsRecord['metrics']) => number | undefined);
   readonly label: string;
-  /** `percent` shows 0.5 as 50 %; `rate` shows 12345 as 12.3k. */
-  readonly format?: 'number' | 'percent' | 'rate';
+  /** `percent` shows 0.5 as 50 %; `rate` shows 12345 as 12.3k; `count` shows 3 as 3. */
+  readonly format?: 'number' | 'percent' | 'rate' | 'count';
 }
 
 export interface ConsoleOptions {
   readonly stream: ConsoleStream;
   /** Steps of the whole run, for the time left. */
   readonly totalSteps: number;
+  /** What is counted; `step` when not given. */
+  readonly unit?: string;
   readonly fields: readonly ConsoleField[];
-  /** Plain lines come when both have passed since the last one; a terminal's line changes with every record. */
+  /** Plain lines come when both have passed since the last one; a terminal shows every record. */
   readonly intervalSteps?: number;
   readonly intervalMs?: number;
   /** Milliseconds, monotonic. */
   readonly now?: () => number;
 }
 
-const CLEAR_LINE = '\r\u001b[2K';
-
-/** One live line on a terminal, plain lines elsewhere. */
+/** One live region on a terminal, plain lines elsewhere. */
 export function consoleTracker(options: ConsoleOptions): Tracker {
-  const { stream, totalSteps, fields, intervalSteps = 1, intervalMs = 0, now = () => performance.now() } = options;
-  const latest = new Map<string, number>();
+  const { stream, totalSteps, fields, unit = 'step', now = () => performance.now() } = options;
+  const { intervalSteps = 1, intervalMs = 0 } = options;
+  const region = stream.region ?? (stream.isTTY ? liveRegion(stream) : undefined);
+  const latest = new Map<ConsoleField, number>();
   let first: { readonly done: number; readonly at: number } | undefined;
   let printed: { readonly done: number; readonly at: number } | undefined;
   let done = 0;
-  let line = '';
+  let pieces: readonly string[] = [];
   let pending = false;
 
   const render = (at: number) => {
     const width = String(totalSteps).length;
-    const values = fields
-      .filter(({ metric }) => latest.has(metric))
-      .map(({ metric, label, format }) => `${label} ${formatMetric(latest.get(metric)!, format)}`);
+    const values = fields.flatMap(field => {
+      const value = latest.get(field);
+      return value === undefined ? [] : `${field.label} ${formatMetric(value, field.format)}`;
+    });
     const rate = first && done > first.done ? (at - first.at) / (done - first.done) : undefined;
     const left = rate === undefined || done >= totalSteps ? [] : [`${formatTime(rate * (totalSteps - done))} left`];
-    return [`step ${String(done).padStart(width)}/${totalSteps}`, ...values, ...left].join('  ');
+    return [`${unit} ${String(done).padStart(width)}/${totalSteps}`, ...values, ...left];
   };
-  // One character is left free: a full line would wrap and could not be cleared.
-  const live = () => CLEAR_LINE + line.slice(0, Math.max(1, (stream.columns ?? 80) - 1));
-  const show = (at: number) => {
-    stream.write(stream.isTTY ? live() : `${line}\n`);
+  const print = (at: number) => {
+    stream.write(`${pieces.join('  ')}\n`);
     printed = { done, at };
     pending = false;
   };
 
   return {
     name: 'console',
-    log: ({ step, metrics }: MetricsRecord) => {
+    log: ({ step, metrics }) => {
       const at = now();
-      for (const { metric } of fields) if (metrics[metric] !== undefined) latest.set(metric, metrics[metric]);
+      for (const field of fields) {
+        const value = typeof field.metric === 'string' ? metrics[field.metric] : field.metric(metrics);
+        if (value !== undefined) latest.set(field, value);
+      }
       done = step;
       first ??= { done, at };
-      line = render(at);
+      pieces = render(at);
       pending = true;
       const due = !printed || (done - printed.done >= intervalSteps && at - printed.at >= intervalMs);
-      if (stream.isTTY || due) show(at);
+      if (region) region.show(pieces);
+      else if (due) print(at);
     },
     text: message => {
-      stream.write(stream.isTTY && line ? `${CLEAR_LINE}${message}\n${live()}` : `${message}\n`);
+      if (region) region.above(`${message}\n`);
+      else stream.write(`${message}\n`);
     },
     close: () => {
-      if (pending) show(now());
-      if (stream.isTTY && line) stream.write('\n');
+      if (region) region.end();
+      else if (pending) print(now());
     },
   };
 }
@@ -82,6 +91,7 @@ export function consoleTracker(options: ConsoleOptions): Tracker {
 export function formatMetric(value: number, format: ConsoleField['format'] = 'number'): string {
   if (!Number.isFinite(value)) return String(value);
   if (format === 'percent') return `${(100 * value).toFixed(0)} %`;
+  if (format === 'count') return String(value);
   if (format === 'rate') return value >= 1000 ? `${(value / 1000).toFixed(1)}k` : value.toFixed(0);
   if (value !== 0 && Math.abs(value) < 1e-3) return value.toExponential(1);
   return value.toFixed(3);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { fanOut } from './fan-out.ts';
 import type { Tracker } from './contracts.ts';
+import { fanOut } from './fan-out.ts';
 import { TrackerError } from './tracker-error.ts';
 
 function recording(name: string, log: string[]): Tracker {

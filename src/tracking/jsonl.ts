@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Episode } from '../episode/episode.ts';
-import { JsonlFile } from './jsonl-file.ts';
 import type { Tracker } from './contracts.ts';
+import { JsonlFile } from './jsonl-file.ts';
 
 export interface JsonlOptions {
   /** Directory of the run; created when missing. */

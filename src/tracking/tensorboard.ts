@@ -3,11 +3,11 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Episode } from '../episode/episode.ts';
 import { AppendFile } from './append-file.ts';
+import type { Tracker } from './contracts.ts';
 import { asCode, episodeMarkdown, episodeValues } from './episode-values.ts';
 import { histogramOf } from './histogram.ts';
 import { encodeEvent, type SummaryValue, stepOf } from './tensorboard/event.ts';
 import { frame, records } from './tensorboard/records.ts';
-import type { Tracker } from './contracts.ts';
 
 export interface TensorboardOptions {
   /** Directory of the run's event files: one run in TensorBoard. */
