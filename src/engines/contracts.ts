@@ -21,6 +21,8 @@ export interface GenerateRequest {
   /** Orders requests that arrive together; a deterministic schedule depends on it and not on arrival. */
   readonly key: string;
   readonly signal?: AbortSignal | undefined;
+  /** So many of the last tokens are an answer that this one continues: a stop string may have begun in them. */
+  readonly answered?: number | undefined;
   /** Receives each token as it is sampled. */
   readonly onToken?: (token: number) => void;
 }

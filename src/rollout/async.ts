@@ -6,6 +6,7 @@ import { type EpisodeGroup, episodesOf, specOf, startGroups } from './groups.ts'
 import { LengthBias } from './length-bias.ts';
 import type { Cursor, Occurrence } from './order.ts';
 import { type Backlog, NO_BACKLOG, type Pipeline, type RolloutBatch } from './pipeline.ts';
+import { PromptUse } from './prompt-use.ts';
 import { checkedSelection } from './selection.ts';
 import { capacity, oldestVersion, PublishedVersions, stalenessMetrics, staleWeight } from './staleness.ts';
 import type { PipelineOptions } from './sync.ts';
@@ -77,6 +78,7 @@ export class AsyncPipeline implements Pipeline {
   readonly #change = new Turnstile();
   readonly #activity: Activity;
   readonly #lengths: LengthBias;
+  readonly #use: PromptUse;
 
   constructor(options: AsyncOptions) {
     checkedSelection(options.selection);
@@ -85,6 +87,7 @@ export class AsyncPipeline implements Pipeline {
     this.#published = new PublishedVersions([options.sampler.version]);
     this.#activity = new Activity(options.now ?? (() => performance.now()));
     this.#lengths = new LengthBias((maxStaleness + 1) * options.groups);
+    this.#use = new PromptUse(options.sampler);
   }
 
   get cursor(): Cursor {
@@ -220,7 +223,7 @@ export class AsyncPipeline implements Pipeline {
     this.#batches += 1;
     const given = this.#report(batch, report);
     this.#fill();
-    return given;
+    return { ...given, metrics: { ...given.metrics, ...(await this.#use.take()) } };
   }
 
   /** Whether a batch can be given. Entries that have become too stale leave the queue first. */

@@ -23,7 +23,8 @@ export function continuing(sampler: Sampler): Pick<Sampler, 'generate'> {
         if (maxTokens === 0 || tokens.length >= sampler.contextLength) return joined(parts, 'length');
         // The stream of the first part is used up to where it was interrupted.
         const seed = seedOf(request.seed, 'continued', tokens.length);
-        rest = { ...rest, tokens, seed, params: { ...rest.params, maxTokens } };
+        const answered = (rest.answered ?? 0) + part.tokens.length;
+        rest = { ...rest, tokens, answered, seed, params: { ...rest.params, maxTokens } };
       }
     },
   };
@@ -31,6 +32,7 @@ export function continuing(sampler: Sampler): Pick<Sampler, 'generate'> {
 
 function joined(parts: readonly Generation[], finishReason: Generation['finishReason']): Generation {
   if (parts.length === 1) return { ...parts[0]!, finishReason };
+  const { stopString, topLogprobs } = parts.at(-1)!;
   return {
     tokens: concatenated(
       Int32Array,
@@ -45,6 +47,8 @@ function joined(parts: readonly Generation[], finishReason: Generation['finishRe
       parts.map(({ versions }) => versions),
     ),
     finishReason,
+    ...(stopString === undefined ? {} : { stopString }),
+    ...(topLogprobs === undefined ? {} : { topLogprobs: parts.flatMap(part => part.topLogprobs ?? []) }),
   };
 }
 

@@ -4,6 +4,7 @@ import { checkFailureRate } from './failures.ts';
 import { type EpisodeGroup, episodesOf, type RolloutContext, runGroups, specOf } from './groups.ts';
 import type { Cursor, TaskOrder } from './order.ts';
 import { type Backlog, NO_BACKLOG, type Pipeline, type RolloutBatch } from './pipeline.ts';
+import { PromptUse } from './prompt-use.ts';
 import { checkedSelection, nextRound } from './selection.ts';
 
 /** What every pipeline is told. */
@@ -75,6 +76,8 @@ export class SyncPipeline implements Pipeline {
     // Caches filled by an evaluation change the last bits of what comes after it, and a resumed run has none.
     await sampler.sleep();
     await sampler.wake();
+    const use = new PromptUse(sampler);
+    await use.take();
     const sampled: EpisodeGroup[] = [];
     const accepted = [...this.#waiting];
     let [dropped, rejected] = [0, 0];
@@ -99,7 +102,7 @@ export class SyncPipeline implements Pipeline {
     const waiting = selection && this.#waiting.length;
     const report = { sampled, dropped, rejected, waiting, seconds };
     if (selection && groups.length < size) context.log(tooFew(groups.length, size, report));
-    const metrics = sampledMetrics(report);
+    const metrics = { ...sampledMetrics(report), ...(await use.take()) };
     if (offloaded !== undefined) metrics['rollout/offloaded_bytes'] = offloaded;
     return { groups, episodes: episodesOf(sampled), metrics };
   }

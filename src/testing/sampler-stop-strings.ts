@@ -33,6 +33,18 @@ export function stopStringChecks(
       assert.deepEqual([short.finishReason, short.stopString], ['length', undefined]);
     }),
 
+    check('finds a stop string that began in the part of the answer that is continued', async sampler => {
+      const { tokens } = await sampler.generate(request(6));
+      const begun = Int32Array.of(...request(6).tokens, ...tokens.subarray(0, 4));
+      const next = await sampler.generate(request(6, { maxTokens: 1 }, { tokens: begun }));
+      const spanning = decode(tokens.subarray(2, 4)) + decode(next.tokens);
+      const params = { maxTokens: 1, stopStrings: [spanning] };
+      const continued = await sampler.generate(request(6, params, { tokens: begun, answered: 4 }));
+      assert.deepEqual([continued.finishReason, continued.stopString], ['stop', spanning]);
+      const unrelated = await sampler.generate(request(6, params, { tokens: begun }));
+      assert.equal(unrelated.finishReason, 'length');
+    }),
+
     check('looks for stop strings in the answer only, and for each request its own', async sampler => {
       const { tokens } = request(6);
       const inPrompt = decode(tokens);

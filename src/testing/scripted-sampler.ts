@@ -87,10 +87,8 @@ export function scriptedSampler(options: ScriptedSamplerOptions): ScriptedSample
         sampled.push({ token, logprob: scripted.logprob, version, top });
         request.onToken?.(token);
         if (stopTokens.includes(token)) return flight.end('stop');
-        const stopString = stopIn(
-          sampled.map(({ token }) => token),
-          request.params.stopStrings,
-        );
+        const answer = request.tokens.subarray(request.tokens.length - (request.answered ?? 0));
+        const stopString = stopIn([...answer, ...sampled.map(({ token }) => token)], request.params.stopStrings);
         if (stopString !== undefined) return flight.end('stop', stopString);
         if (sampled.length === room) return flight.end('length');
       }

@@ -4,7 +4,7 @@ import type { SamplerRequest } from '../../src/engines/onnx/row.ts';
 import { OnnxSamplerCore, type SamplerOptions } from '../../src/engines/onnx/sampler.ts';
 import { hostOptions } from './engines.ts';
 
-export type Request = Omit<SamplerRequest, 'id' | 'streaming'>;
+export type Request = Omit<SamplerRequest, 'id' | 'answered' | 'streaming'>;
 
 export function request(seed: number, tokens: readonly number[], params: Partial<SamplingParams> = {}): Request {
   return { tokens: Int32Array.from(tokens), seed, params: { ...DEFAULT_SAMPLING, maxTokens: 10, ...params } };
@@ -27,7 +27,7 @@ export function samplerOf(source: string | Model, options: Partial<SamplerOption
   const core = new OnnxSamplerCore(model, sampler, events, () => letters);
   let nextId = 0;
   const submit = (requests: readonly Request[]) => {
-    const numbered = requests.map(each => ({ ...each, id: nextId++, streaming: true }));
+    const numbered = requests.map(each => ({ ...each, id: nextId++, answered: 0, streaming: true }));
     core.submit(numbered);
     return numbered.map(({ id }) => id);
   };

@@ -11,6 +11,8 @@ export interface SamplerRequest {
   readonly tokens: Int32Array;
   readonly params: SamplingParams;
   readonly seed: number;
+  /** So many of the last tokens are the beginning of the answer. */
+  readonly answered: number;
   readonly streaming: boolean;
 }
 
@@ -37,12 +39,14 @@ export function newRow(request: SamplerRequest, epoch: number, tokenBytes: Token
   const random = xoroshiro128plus(request.seed | 0);
   // The generator's first outputs hardly differ between neighbouring seeds.
   skipN(random, 16);
-  const { stopTokens, stopStrings } = request.params;
+  const { stopTokens, stopStrings: strings } = request.params;
+  const stopStrings = strings.length > 0 ? new StopStrings(strings, tokenBytes!) : undefined;
+  for (const token of request.tokens.subarray(request.tokens.length - request.answered)) stopStrings?.push(token);
   return {
     request,
     random,
     stopTokens: new Set(stopTokens),
-    stopStrings: stopStrings.length > 0 ? new StopStrings(stopStrings, tokenBytes!) : undefined,
+    stopStrings,
     sampled: [],
     logprobs: [],
     versions: [],
