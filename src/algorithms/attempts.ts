@@ -1,18 +1,18 @@
+import type { Leaves } from '../episode/episode.ts';
 import { SOURCE, type Trajectory } from '../episode/trajectory.ts';
 
 /**
  * What credit assignment works on: an attempt is a stream of the distinct policy tokens of one try at a task, cut into
  * turns, with each turn's reward on its last token. Environment tokens are not in the stream, so they are not time.
  *
- * An episode recorded as several rows (one per leaf of its tree) is one of two things, and the caller says which:
+ * An episode recorded as several rows (one per leaf of its tree) is one of two things, and says which (`leaves`):
  *   parts         the rows are pieces of one attempt (rewritten history, folded context, one row per turn): one attempt,
  *                 whose turns are the distinct turns of all rows in the order in which they were recorded;
  *   alternatives  each row is an attempt of its own (tree search), weighing Π 1 / children over the branch points on
  *                 its path, so an episode's leaves weigh 1 together: a tree never counts as several group members.
  * A chain is one attempt of weight 1 either way.
  */
-export const LEAVES = ['parts', 'alternatives'] as const;
-export type Leaves = (typeof LEAVES)[number];
+export const LEAVES = ['parts', 'alternatives'] as const satisfies readonly Leaves[];
 
 export interface Turn {
   /** The turn's tokens are [start, end) of the stream. */
@@ -97,9 +97,10 @@ export class Attempts {
 }
 
 /**
+ * @param leaves what the rows of an episode are taken for, whatever the episode says
  * @throws Error for a failed episode (it is never trained on) and for a reward that is not finite, naming the episode.
  */
-export function attemptsOf(trajectories: readonly Trajectory[], leaves: Leaves = 'parts'): Attempts {
+export function attemptsOf(trajectories: readonly Trajectory[], leaves?: Leaves): Attempts {
   const turns = trajectories.map(turnsOfRow);
   const byEpisode = new Map<string, number[]>();
   for (const [i, trajectory] of trajectories.entries()) {
@@ -131,7 +132,8 @@ export function attemptsOf(trajectories: readonly Trajectory[], leaves: Leaves =
   };
   for (const members of byEpisode.values()) {
     if (members.length === 1) add(members, turns[members[0]!]!, 1);
-    else if (leaves === 'parts') add(members, merged(members.map(i => turns[i]!)), 1);
+    else if ((leaves ?? trajectories[members[0]!]!.leaves) === 'parts')
+      add(members, merged(members.map(i => turns[i]!)), 1);
     else {
       const weights = leafWeights(members.map(i => turns[i]!));
       for (const [j, i] of members.entries()) add([i], turns[i]!, weights[j]!);

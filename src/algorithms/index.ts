@@ -14,7 +14,6 @@ export {
   lossInputs,
   type StepData,
 } from './algorithm.ts';
-export type { Leaves } from './attempts.ts';
 export { CORRECTIONS, type Correction, type CorrectionType, correct, mismatch } from './corrections.ts';
 export { type Curated, type Curation, curate, FILTER_EFFECTS, type FilterEffect } from './curation.ts';
 export * from './filters.ts';

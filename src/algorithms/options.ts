@@ -32,7 +32,7 @@ export const algorithmOptions = options({
   },
   'algo.advantage.leaves': {
     schema: named('reading of leaves', LEAVES).optional(),
-    help: 'What the leaves of one episode are: parts of one attempt (rewritten history, folded context), or alternatives (tree search). Without it parts, and alternatives for tree',
+    help: 'What the leaves of one episode are taken for: parts of one attempt (rewritten history, folded context), or alternatives (tree search). Without it what the episode says they are, and alternatives for tree',
   },
   'algo.advantage.time': {
     schema: named('unit of time', TIMES).default('turn'),

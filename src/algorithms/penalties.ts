@@ -1,9 +1,10 @@
-import { type Episode, episodeReward, type Step } from '../episode/episode.ts';
+import { type Episode, episodeReward, leaves, path, type Step } from '../episode/episode.ts';
 import { isTruncated } from './filters.ts';
 
 /**
  * Changes of an episode's rewards, made before any baseline. Each returns the same episode when there is nothing to
- * change; `score`, which filters read, stays what the task gave.
+ * change; `score`, which filters read, stays what the task gave. Where leaves are alternatives, each path is an answer of
+ * its own.
  */
 export type Penalty = (episode: Episode) => Episode;
 
@@ -25,18 +26,26 @@ export function overlongPenalty(options: {
   }
   if (!(factor >= 0 && factor < Number.POSITIVE_INFINITY)) throw new Error(`the factor must be ≥ 0, got ${factor}`);
   return episode => {
-    const tokens = episode.segments.reduce((sum, { source, tokens: { length } }) => {
-      return source === 'policy' ? sum + length : sum;
-    }, 0);
-    const exceeded = Math.min(tokens - (maxTokens - buffer), buffer);
-    if (exceeded <= 0) return episode;
-    return addedToLast(episode, (-exceeded / buffer) * factor);
+    const rewards = episode.steps.map(({ reward }) => reward);
+    let changed = false;
+    for (const { segments, last } of answers(episode)) {
+      const tokens = segments.reduce((sum, id) => {
+        const { source, tokens } = episode.segments[id]!;
+        return source === 'policy' ? sum + tokens.length : sum;
+      }, 0);
+      const exceeded = Math.min(tokens - (maxTokens - buffer), buffer);
+      if (exceeded <= 0) continue;
+      rewards[last]! += (-exceeded / buffer) * factor;
+      changed = true;
+    }
+    return changed ? withRewards(episode, rewards) : episode;
   };
 }
 
 /**
  * For episodes cut off by a length limit in whatever turn: a coefficient in [0, 1] scales every reward; a negative one
- * replaces the episode's return, all of it on the last step.
+ * replaces the episode's return, all of it on the last step. Where leaves are alternatives, only the last step of a path
+ * that was cut off changes, since the others belong to other paths, too.
  * Source: Liu et al., ProRL, https://arxiv.org/abs/2505.24864
  */
 export function stopProperly(coefficient: number): Penalty {
@@ -44,6 +53,7 @@ export function stopProperly(coefficient: number): Penalty {
     throw new Error(`the stop-properly coefficient must be in [0, 1], or negative, got ${coefficient}`);
   }
   return episode => {
+    if (episode.leaves === 'alternatives') return cutPathsScaled(episode, coefficient);
     if (!isTruncated(episode)) return episode;
     if (coefficient >= 0)
       return withRewards(
@@ -72,6 +82,11 @@ export type RewardSplit = (typeof REWARD_SPLITS)[number];
 export function splitReward(split: RewardSplit, g = 0.9): Penalty {
   if (!(g > 0 && g < 1)) throw new Error(`the geometric split needs a factor in (0, 1), got ${g}`);
   return episode => {
+    if (episode.leaves === 'alternatives') {
+      throw new Error(
+        `episode '${episode.id}' comes from a search: its return cannot be split over turns that paths share`,
+      );
+    }
     const n = episode.steps.length;
     const total = episodeReward(episode);
     switch (split) {
@@ -92,12 +107,26 @@ export function splitReward(split: RewardSplit, g = 0.9): Penalty {
   };
 }
 
-function addedToLast(episode: Episode, amount: number): Episode {
-  const last = episode.steps.length - 1;
-  return withRewards(
-    episode,
-    episode.steps.map((step, k) => (k === last ? step.reward + amount : step.reward)),
-  );
+function cutPathsScaled(episode: Episode, coefficient: number): Episode {
+  const rewards = episode.steps.map(({ reward }) => reward);
+  for (const { last } of answers(episode)) {
+    if (episode.steps[last]!.finishReason !== 'length') continue;
+    rewards[last] = coefficient >= 0 ? coefficient * rewards[last]! : coefficient;
+  }
+  return withRewards(episode, rewards);
+}
+
+/** The answers of an episode: all of it, or one for each path; `last` is the index of its last step. */
+function answers(episode: Episode): { readonly segments: readonly number[]; readonly last: number }[] {
+  const { segments, steps } = episode;
+  if (steps.length === 0) return [];
+  if (episode.leaves !== 'alternatives') return [{ segments: segments.map(({ id }) => id), last: steps.length - 1 }];
+  const stepOf = new Map(steps.map(({ segment }, index) => [segment, index]));
+  return leaves(segments).flatMap(leaf => {
+    const ids = path(segments, leaf);
+    const last = ids.flatMap(id => stepOf.get(id) ?? []).at(-1);
+    return last === undefined ? [] : [{ segments: ids, last }];
+  });
 }
 
 function lastOnly(steps: readonly Step[], value: number): number[] {

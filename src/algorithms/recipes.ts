@@ -1,3 +1,4 @@
+import type { Leaves } from '../episode/episode.ts';
 import { gae } from './advantages/gae.ts';
 import { type GigpoOptions, gigpo as gigpoAdvantage } from './advantages/gigpo.ts';
 import { reinforceBaseline as baselineAdvantage, drGrpoAdvantage, groupNorm, leaveOneOut } from './advantages/group.ts';
@@ -5,7 +6,6 @@ import { reinforce } from './advantages/reinforce.ts';
 import type { Whitening } from './advantages/whiten.ts';
 import type { Aggregation } from './aggregate.ts';
 import { type Algorithm, type AlgorithmParts, createAlgorithm } from './algorithm.ts';
-import type { Leaves } from './attempts.ts';
 import { cispoObjective } from './losses/cispo.ts';
 import { gspoObjective } from './losses/gspo.ts';
 import type { PolicyObjective } from './losses/policy.ts';

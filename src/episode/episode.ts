@@ -58,6 +58,13 @@ export type Outcome =
   | { readonly kind: 'truncated'; readonly reason: 'turns' | 'tokens' | 'length' }
   | { readonly kind: 'failed'; readonly failure: FailureClass; readonly message: string; readonly step: number };
 
+/**
+ * What the leaves of one episode's tree are to each other:
+ *   parts         pieces of one attempt (rewritten history, folded context, parallel sub-agents): what each earned adds up;
+ *   alternatives  attempts of their own that share a beginning (tree search): what they earned is averaged.
+ */
+export type Leaves = 'parts' | 'alternatives';
+
 export interface Episode {
   readonly id: string;
   readonly task: Task;
@@ -68,15 +75,32 @@ export interface Episode {
   readonly segments: readonly Segment[];
   /** In the order in which the steps were taken; at most one per policy segment. */
   readonly steps: readonly Step[];
+  /** Parts when not given; a chain is both. */
+  readonly leaves?: Leaves;
   readonly outcome: Outcome;
-  /** Used for filtering; defaults to the sum of step rewards. */
+  /** Used for filtering; defaults to the episode's reward. */
   readonly score: number;
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** Sum of the rewards of all steps. */
-export function episodeReward(episode: Pick<Episode, 'steps'>): number {
-  return episode.steps.reduce((sum, step) => sum + step.reward, 0);
+/**
+ * Sum of the rewards of all steps. Where leaves are alternatives, the mean over them in which every branch point shares
+ * out its weight equally: a step counts Π 1 / children over the branch points above it.
+ */
+export function episodeReward(episode: Pick<Episode, 'steps' | 'segments' | 'leaves'>): number {
+  const { steps, segments, leaves } = episode;
+  if (leaves !== 'alternatives') return steps.reduce((sum, step) => sum + step.reward, 0);
+  const weights = branchWeights(segments);
+  return steps.reduce((sum, step) => sum + weights[step.segment]! * step.reward, 0);
+}
+
+/** Per segment: Π 1 / children over the branch points above it; several roots are a branch point, too. */
+export function branchWeights(segments: readonly Segment[]): Float64Array {
+  const children = new Map<number, number>();
+  for (const { parent } of segments) children.set(parent, (children.get(parent) ?? 0) + 1);
+  const weights = new Float64Array(segments.length);
+  for (const { id, parent } of segments) weights[id] = (parent < 0 ? 1 : weights[parent]!) / children.get(parent)!;
+  return weights;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -120,15 +144,20 @@ export class EpisodeRecorder {
 
   finish(
     outcome: Outcome,
-    extra: { score?: number | undefined; metrics?: Readonly<Record<string, number>> } = {},
+    extra: {
+      score?: number | undefined;
+      metrics?: Readonly<Record<string, number>>;
+      leaves?: Leaves | undefined;
+    } = {},
   ): Episode {
     const steps = this.steps.map(step => ({ ...step }));
+    const segments = [...this.segments];
+    const tree = { segments, steps, ...(extra.leaves ? { leaves: extra.leaves } : {}) };
     return {
       ...this.#identity,
-      segments: [...this.segments],
-      steps,
+      ...tree,
       outcome,
-      score: extra.score ?? episodeReward({ steps }),
+      score: extra.score ?? episodeReward(tree),
       metrics: extra.metrics ?? {},
     };
   }

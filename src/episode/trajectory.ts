@@ -1,4 +1,4 @@
-import { type Episode, leaves, type Outcome, path, type Step } from './episode.ts';
+import { type Episode, type Leaves, leaves, type Outcome, path, type Step } from './episode.ts';
 
 /** Codes of `Trajectory.sources`. */
 export const SOURCE = { prompt: 0, policy: 1, environment: 2 } as const;
@@ -29,6 +29,8 @@ export interface Trajectory {
   /** [T] number of leaves that share the token (1 in a chain). */
   readonly shared: Int32Array;
   readonly steps: readonly TrajectoryStep[];
+  /** What this row and the other rows of its episode are to each other. */
+  readonly leaves: Leaves;
   readonly outcome: Outcome;
   readonly score: number;
 }
@@ -55,6 +57,7 @@ export function toTrajectories(episode: Episode): Trajectory[] {
       versions: new Int32Array(length).fill(-1),
       shared: new Int32Array(length),
       steps: [] as TrajectoryStep[],
+      leaves: episode.leaves ?? 'parts',
       outcome: episode.outcome,
       score: episode.score,
     };

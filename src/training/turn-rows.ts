@@ -7,6 +7,12 @@ import { SOURCE, type Trajectory, type TrajectoryStep } from '../episode/traject
  * weights are those of the episode; what changes is the sequence that sequence-level losses and corrections see.
  */
 export function turnRows(trajectories: readonly Trajectory[]): Trajectory[] {
+  const searched = trajectories.find(({ leaves }) => leaves === 'alternatives');
+  if (searched !== undefined) {
+    throw new Error(
+      `episode '${searched.episode}' comes from a search: its leaves are whole attempts that share turns, and cannot be cut into one row a turn; leave train.turn_rows_enable out`,
+    );
+  }
   const seen = new Set<string>();
   const first = (trajectory: Trajectory, step: TrajectoryStep): boolean => {
     const key = `${step.segment} ${trajectory.episode}`;

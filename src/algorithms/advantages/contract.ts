@@ -1,5 +1,5 @@
+import type { Leaves } from '../../episode/episode.ts';
 import type { Trajectory } from '../../episode/trajectory.ts';
-import type { Leaves } from '../attempts.ts';
 import type { Time } from '../returns.ts';
 
 /**
@@ -14,8 +14,8 @@ export interface Estimator {
   readonly minimumGroup: number;
   /** Reads `greedyReturns`. */
   readonly needsGreedy: boolean;
-  /** What it takes several rows of one episode for. */
-  readonly leaves: Leaves;
+  /** What it takes several rows of one episode for, whatever the episode says. */
+  readonly leaves?: Leaves | undefined;
   estimate(input: AdvantageInput): AdvantageOutput;
 }
 
@@ -47,14 +47,16 @@ export interface CreditOptions {
   readonly gamma?: number | undefined;
   /** What γ and λ count; turns when not given. */
   readonly time?: Time | undefined;
-  /** What several rows of one episode are; parts of one attempt when not given. */
+  /** What several rows of one episode are taken for; what the episode says when not given. */
   readonly leaves?: Leaves | undefined;
 }
 
-export function checkedCredit(
-  options: CreditOptions,
-): Required<{ [K in keyof CreditOptions]: NonNullable<CreditOptions[K]> }> {
-  const { gamma = 1, time = 'turn', leaves = 'parts' } = options;
+export function checkedCredit(options: CreditOptions): {
+  readonly gamma: number;
+  readonly time: Time;
+  readonly leaves: Leaves | undefined;
+} {
+  const { gamma = 1, time = 'turn', leaves } = options;
   if (!(gamma >= 0 && gamma <= 1)) throw new Error(`gamma must be in [0, 1], got ${gamma}`);
   return { gamma, time, leaves };
 }
