@@ -48,6 +48,7 @@ const CONTRACTS = [
   'envs/tools/contracts.ts',
   'rewards/contracts.ts',
   'agents/contracts.ts',
+  'tracking/contracts.ts',
 ];
 const MAY_USE_CONTRACTS = ['envs', 'rewards', 'agents', 'rollout', 'training', 'testing', 'dashboard'];
 const WIRING = ['cli', 'index.ts', 'train.ts'];

@@ -22,3 +22,4 @@ export {
   scriptedSampler,
 } from './scripted-sampler.ts';
 export { tableCritic } from './table-critic.ts';
+export { type TrackerFeature, type TrackerPlace, type TrackerSuiteOptions, trackerSuite } from './tracker-suite.ts';
