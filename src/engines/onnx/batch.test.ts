@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LearnerSequence } from '../contracts.ts';
 import { checkSequence, inputTokens, membership, microBatches, packBatch } from './batch.ts';
+import { packedIndex } from './rows.ts';
 import { growTree } from './tree.ts';
 
 const config = { heads: 4, kvHeads: 2, headDim: 8, hiddenSize: 32, intermediateSize: 64 };
@@ -67,14 +68,15 @@ describe('packBatch', () => {
         const { symbols, feeds, offsets, rows } = packBatch(sequences, config, share);
         const inputs = sequences.map(inputTokens);
         const { depth, paths } = rows.tree;
+        const index = packedIndex(rows);
         expect(symbols).toMatchObject({ P: offsets.at(-1)!, S: sequences.length });
-        expect(feeds.tokens).toHaveLength(symbols.B * symbols.Q);
+        expect(feeds.tokens).toHaveLength((symbols.B0! + symbols.B1!) * symbols.Q!);
         if (!share) expect(depth).toHaveLength(inputs.reduce((sum, { length }) => sum + length, 0));
         for (const [s, { tokens, predict }] of sequences.entries()) {
-          expect(Int32Array.from(paths[s]!, n => Number(feeds.tokens[n]))).toEqual(inputs[s]);
+          expect(Int32Array.from(paths[s]!, n => Number(feeds.tokens[index[n]!]))).toEqual(inputs[s]);
           const predicted = [...predict.keys()].filter(t => predict[t] === 1);
           const positions = Array.from({ length: offsets[s + 1]! - offsets[s]! }, (_, i) => offsets[s]! + i);
-          expect(positions.map(p => Number(feeds.places[p]))).toEqual(predicted.map(t => paths[s]![t - 1]));
+          expect(positions.map(p => Number(feeds.places[p]))).toEqual(predicted.map(t => index[paths[s]![t - 1]!]));
           expect(positions.map(p => Number(feeds.targets[p]))).toEqual(predicted.map(t => tokens[t]!));
         }
       }),

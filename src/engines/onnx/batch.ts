@@ -1,5 +1,5 @@
 import type { LearnerSequence } from '../contracts.ts';
-import { type AttentionSizes, cutRows, type RowFeeds, type Rows, rowFeeds } from './rows.ts';
+import { type AttentionSizes, cutRows, packedIndex, type RowFeeds, type Rows, rowFeeds } from './rows.ts';
 import { growTree, neighbours } from './tree.ts';
 
 /**
@@ -64,8 +64,8 @@ function families(inputs: readonly Int32Array[], share: boolean): Member[][] {
 }
 
 export interface PackedBatch {
-  /** Rows, queries and keys of a row, predicted positions, sequences; E and R of `Rows`. */
-  readonly symbols: Readonly<Record<'B' | 'Q' | 'T' | 'E' | 'R' | 'P' | 'S', number>>;
+  /** Q, E and R of `Rows`, and B and T of its classes by number; P predicted positions, S sequences. */
+  readonly symbols: Readonly<Record<string, number>> & { readonly P: number; readonly S: number };
   readonly feeds: RowFeeds & {
     readonly tokens: BigInt64Array;
     readonly places: BigInt64Array;
@@ -83,21 +83,28 @@ export interface PackedBatch {
 export function packBatch(sequences: readonly LearnerSequence[], config: AttentionSizes, share = true): PackedBatch {
   const tree = growTree(sequences.map(inputTokens), share);
   const rows = cutRows(tree, config);
-  const { B, Q, T, E, R } = rows;
-  const tokens = new BigInt64Array(B * Q);
-  for (const [n, token] of tree.tokens.entries()) tokens[n] = BigInt(token);
+  const { Q, E, R, classes } = rows;
+  const index = packedIndex(rows);
+  const tokens = new BigInt64Array(rows.rank.length * Q);
+  for (const [n, token] of tree.tokens.entries()) tokens[index[n]!] = BigInt(token);
   const offsets = [0];
   const places: bigint[] = [];
   const targets: bigint[] = [];
   sequences.forEach((sequence, s) => {
     sequence.predict.forEach((predicted, t) => {
       if (predicted !== 1) return;
-      places.push(BigInt(tree.paths[s]![t - 1]!));
+      places.push(BigInt(index[tree.paths[s]![t - 1]!]!));
       targets.push(BigInt(sequence.tokens[t]!));
     });
     offsets.push(places.length);
   });
-  const symbols = { B, Q, T, E, R, P: places.length, S: sequences.length };
+  const sizes = Object.fromEntries(
+    classes.flatMap(({ B, T }, c) => [
+      [`B${c}`, B],
+      [`T${c}`, T],
+    ]),
+  );
+  const symbols = { ...sizes, Q, E, R, P: places.length, S: sequences.length };
   const predictions = { places: BigInt64Array.from(places), targets: BigInt64Array.from(targets) };
   return { symbols, feeds: { ...rowFeeds(rows), tokens, ...predictions }, rows, offsets };
 }

@@ -42,8 +42,10 @@ export interface OnnxPolicyOptions {
   readonly prefixCacheBytes?: number | undefined;
   /** What a request gets does not depend, in any bit, on the requests sampled beside it; it does when not given. */
   readonly deterministic?: boolean | undefined;
-  /** Padded tokens of a micro-batch; 4096 when not given. */
+  /** Tokens of a micro-batch, a shared prefix counted once; 4096 when not given. */
   readonly maxTokens?: number | undefined;
+  /** Sequences that begin alike share the tokens they begin with in training; they do when not given. */
+  readonly treePacking?: boolean | undefined;
   readonly adam?: {
     readonly betas?: readonly [number, number] | undefined;
     readonly eps?: number | undefined;
@@ -132,6 +134,7 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
       threads,
       device,
       maxTokens,
+      treePacking: options.treePacking ?? true,
       betas: adam.betas ?? [0.9, 0.95],
       eps: adam.eps ?? 1e-8,
       weightDecay: adam.weightDecay ?? 0,
@@ -169,7 +172,17 @@ export function separateFromOptions(
 /** The engine's share of the options of a command. */
 export function engineFromOptions(
   values: EngineValues,
-): Pick<OnnxPolicyOptions, 'threads' | 'device' | 'maxRows' | 'prefillTokens' | 'prefixCacheBytes' | 'deterministic' | 'maxTokens'> {
+): Pick<
+  OnnxPolicyOptions,
+  | 'threads'
+  | 'device'
+  | 'maxRows'
+  | 'prefillTokens'
+  | 'prefixCacheBytes'
+  | 'deterministic'
+  | 'maxTokens'
+  | 'treePacking'
+> {
   return {
     threads: values['engine.threads'],
     device: values['engine.device'],
@@ -178,5 +191,6 @@ export function engineFromOptions(
     prefixCacheBytes: values['engine.prefix_cache_mb'] * MEBIBYTE,
     deterministic: values['engine.deterministic'],
     maxTokens: values['train.max_tokens_per_gpu'],
+    treePacking: values['train.tree_packing_enable'],
   };
 }

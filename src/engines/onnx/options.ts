@@ -46,9 +46,13 @@ export const engineOptions = options({
   },
   'train.max_tokens_per_gpu': {
     schema: z.int().min(1).default(4096),
-    help: 'Tokens of a micro-batch, padding included; gradients do not depend on it',
+    help: 'Tokens of a micro-batch, a shared prefix counted once; gradients do not depend on it',
     unit: 'tokens',
     aliases: ['train_max_tokens_per_gpu'],
+  },
+  'train.tree_packing_enable': {
+    schema: z.boolean().default(true),
+    help: 'Sequences of a micro-batch that begin alike (the samples of a prompt, the branches of an episode) share the tokens they begin with, forward and backward; gradients do not depend on it',
   },
 });
 

@@ -27,9 +27,12 @@ it('masks the future, and what lies before the window', () => {
 });
 
 it('gives each kind of layer its mask and its tables', () => {
-  const feeds = packedPositions(model, cut(growTree([Int32Array.of(5, 6, 7)], false), 1));
-  expect(rows(feeds.mask!, 3)).toEqual(['x..', 'xx.', 'xxx']);
-  expect(rows(feeds['mask.1']!, 3)).toEqual(['x..', 'xx.', '.xx']);
+  const feeds = packedPositions(model, cut(growTree([Int32Array.of(5, 6, 7)], false), 3));
+  // A row for each token: in the first class the one with one key, in the second those with more.
+  expect(rows(feeds.mask0!, 1)).toEqual(['x']);
+  expect(rows(feeds.mask1!, 3)).toEqual(['xx.', 'xxx']);
+  expect(rows(feeds['mask0.1']!, 1)).toEqual(['x']);
+  expect(rows(feeds['mask1.1']!, 3)).toEqual(['xx.', '.xx']);
   expect(feeds.cos).toHaveLength(6);
   expect([...feeds['sin.1']!]).toEqual([0, 0.25, 0.5].map(angle => Math.fround(2 * Math.sin(angle))));
 });

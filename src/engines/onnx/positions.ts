@@ -1,7 +1,8 @@
 import { MASKED } from '../../nn/models/attention.ts';
 import { kindInput } from '../../nn/models/layers.ts';
+import { maskInput } from '../../nn/models/row-attention.ts';
 import type { Model } from './model.ts';
-import { type Rows, rowMask } from './rows.ts';
+import { packedIndex, type Rows, rowMasks } from './rows.ts';
 
 /**
  * The inputs of a graph that say where tokens stand and what they may attend to: rotary tables and masks, one for each
@@ -24,23 +25,24 @@ export function causalMask(length: number, window: number | null = null): Float3
 /** Tables and masks of whole sequences, packed in rows. */
 export function packedPositions(model: Source, rows: Rows): Feeds {
   const { config } = model;
-  const { tree, B, Q } = rows;
+  const { depth } = rows.tree;
+  const index = packedIndex(rows);
   const feeds: Feeds = {};
-  model.rotary(tree.depth.reduce((most, depth) => Math.max(most, depth + 1), 0)).forEach(({ cos, sin }, kind) => {
+  model.rotary(depth.reduce((most, each) => Math.max(most, each + 1), 0)).forEach(({ cos, sin }, kind) => {
     const width = config.ropes[kind]!.frequencies.length;
     for (const [name, table] of [
       ['cos', cos],
       ['sin', sin],
     ] as const) {
-      const placed = new Float32Array(B * Q * width);
-      for (const [n, depth] of tree.depth.entries()) {
-        placed.set(table.subarray(depth * width, (depth + 1) * width), n * width);
+      const placed = new Float32Array(rows.rank.length * rows.Q * width);
+      for (const [n, at] of index.entries()) {
+        placed.set(table.subarray(depth[n]! * width, (depth[n]! + 1) * width), at * width);
       }
       feeds[kindInput(name, kind)] = placed;
     }
   });
   config.windows.forEach((window, kind) => {
-    feeds[kindInput('mask', kind)] = rowMask(rows, window);
+    for (const [c, mask] of rowMasks(rows, window).entries()) feeds[kindInput(maskInput(c), kind)] = mask;
   });
   return feeds;
 }

@@ -1,17 +1,22 @@
 import { MASKED } from '../../nn/models/attention.ts';
 import type { DecoderConfig } from '../../nn/models/families.ts';
+import { ROW_CLASSES } from '../../nn/models/row-attention.ts';
 import type { TokenTree } from './tree.ts';
 
 /**
- * How the attention reads a forest of tokens (see tree.ts). Its N tokens, in depth-first order, are cut into B rows of
- * Q queries; the keys of a row are the tokens above its first one and its own, at most T. Nothing else can be above
- * a query: whatever lies above it and before the row lies above the row's first token too.
+ * How the attention reads a forest of tokens (see tree.ts). Its N tokens, in depth-first order, are cut into rows of
+ * Q queries; the keys of a row are the tokens above its first one and its own. Nothing else can be above a query:
+ * whatever lies above it and before the row lies above the row's first token too.
+ *
+ * Rows stand in the order of their number of keys, in classes: those of one class have room for the same number.
  */
 export interface Rows {
   readonly tree: TokenTree;
-  readonly B: number;
   readonly Q: number;
-  readonly T: number;
+  /** B rows with T keys. */
+  readonly classes: readonly { readonly B: number; readonly T: number }[];
+  /** Where the rows of the depth-first order stand. */
+  readonly rank: readonly number[];
   /** Lines of `extra` (see `rowFeeds`), and how many places each has. */
   readonly E: number;
   readonly R: number;
@@ -26,23 +31,25 @@ const LENGTHS = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 10
 /** The cut that costs least. Long rows mask much of what they compute, short ones read the same keys again and again. */
 export function cutRows(tree: TokenTree, config: AttentionSizes): Rows {
   const size = tree.tokens.length;
-  const counts = new Set(LENGTHS.map(length => Math.max(1, Math.ceil(size / length))));
+  const counts = new Set([...LENGTHS, size].map(length => Math.max(ROW_CLASSES, Math.ceil(size / length))));
   let best: Rows | undefined;
   let least = Number.POSITIVE_INFINITY;
-  for (const B of counts.add(1)) {
-    const rows = cut(tree, B);
+  for (const count of counts) {
+    const rows = cut(tree, count);
     const cost = costOf(rows, config);
     if (cost < least) [best, least] = [rows, cost];
   }
   return best!;
 }
 
-/** Into B rows; tokens are added to fill the last one. */
-export function cut(tree: TokenTree, B: number): Rows {
+/** Into `count` rows, at least as many as there are classes; tokens are added to fill the last one. */
+export function cut(tree: TokenTree, count: number): Rows {
   const { depth, end, tokens } = tree;
-  const Q = Math.ceil(tokens.length / B);
-  let T = 0;
-  for (let row = 0; row < B; row++) T = Math.max(T, (depth[row * Q] ?? 0) + Q);
+  const Q = Math.ceil(tokens.length / count);
+  const keys = Array.from({ length: count }, (_, row) => (depth[row * Q] ?? 0) + Q);
+  const order = [...keys.keys()].sort((a, b) => keys[a]! - keys[b]! || a - b);
+  const rank: number[] = [];
+  for (const [place, row] of order.entries()) rank[row] = place;
   let [E, R] = [0, 1];
   for (let n = 0; n < tokens.length; n++) {
     const more = rowOf(end[n]! - 1, Q) - rowOf(n, Q);
@@ -50,25 +57,61 @@ export function cut(tree: TokenTree, B: number): Rows {
     E += 1;
     R = Math.max(R, more);
   }
-  return { tree, B, Q, T, E: Math.max(1, E), R };
+  const sorted = order.map(row => keys[row]!);
+  return { tree, Q, classes: classify(sorted, 0, ROW_CLASSES).classes, rank, E: Math.max(1, E), R };
 }
 
 const rowOf = (token: number, Q: number) => Math.floor(token / Q);
+
+/** The classes of rows from `begin` on that waste the least room. Of many rows, sixteen ends of a class are tried. */
+function classify(keys: readonly number[], begin: number, classes: number): { classes: Rows['classes']; room: number } {
+  const last = keys.length - classes + 1;
+  const ending = (end: number) => ({ B: end - begin, T: keys[end - 1]! });
+  if (classes === 1) return { classes: [ending(last)], room: (last - begin) * keys[last - 1]! };
+  let best: ReturnType<typeof classify> | undefined;
+  const step = Math.max(1, Math.floor((last - begin) / 16));
+  for (let end = begin + 1; end <= last; end += step) {
+    const own = ending(end);
+    const rest = classify(keys, end, classes - 1);
+    const room = own.B * own.T + rest.room;
+    if (best === undefined || room < best.room) best = { classes: [own, ...rest.classes], room };
+  }
+  return best!;
+}
 
 /**
  * In scores computed, roughly, as measured on a CPU: a score is touched a dozen times forward and backward, an element
  * of a key or value about five times, one that is summed in the backward pass twice.
  */
-function costOf({ tree, B, Q, T, E, R }: Rows, config: AttentionSizes): number {
+function costOf({ tree, Q, classes, rank, E, R }: Rows, config: AttentionSizes): number {
   const { heads, kvHeads, headDim, hiddenSize, intermediateSize } = config;
   const keyValue = 2 * kvHeads * headDim;
   const perToken = hiddenSize * (2 * (heads + kvHeads) * headDim + 3 * intermediateSize);
-  const filling = B * Q - tree.tokens.length;
-  return B * T * (heads * Q + 0.4 * keyValue) + 0.2 * E * R * keyValue + filling * (perToken / 200);
+  const filling = rank.length * Q - tree.tokens.length;
+  const room = classes.reduce((sum, { B, T }) => sum + B * T, 0);
+  return room * (heads * Q + 0.4 * keyValue) + 0.2 * E * R * keyValue + filling * (perToken / 200);
 }
 
+/** Where each token of the forest stands among the packed ones. */
+export function packedIndex({ tree, Q, rank }: Rows): Int32Array {
+  return tree.tokens.map((_, n) => rank[rowOf(n, Q)]! * Q + (n % Q));
+}
+
+/** For each row as they stand: the place of its first key, and how many it has room for. */
+function rooms({ classes }: Rows): { readonly first: number; readonly T: number }[] {
+  let next = 0;
+  return classes.flatMap(({ B, T }) =>
+    Array.from({ length: B }, () => {
+      const first = next;
+      next += T;
+      return { first, T };
+    }),
+  );
+}
+
+/** M places for keys, B rows in all. */
 export interface RowFeeds {
-  /** [B*T] the token at each place of the keys; any token where nothing attends to it. */
+  /** [M] the token at each place of the keys; any token where nothing attends to it. */
   readonly keys: BigInt64Array;
   /** [B*Q] the place of each token among the keys of its own row. */
   readonly own: BigInt64Array;
@@ -81,61 +124,76 @@ export interface RowFeeds {
 }
 
 /** See `spread` in nn/ops.ts. */
-export function rowFeeds({ tree, B, Q, T, E, R }: Rows): RowFeeds {
-  const size = tree.tokens.length;
-  const keys = new BigInt64Array(B * T);
-  const own = new BigInt64Array(B * Q);
-  const line = new BigInt64Array(B * Q);
-  const repeated = new Float32Array(B * Q);
-  // Where every row has T keys, none begins below another's token, and nothing is repeated.
-  let spare = 0n;
-  for (let row = 0; row < B; row++) {
+export function rowFeeds(rows: Rows): RowFeeds {
+  const { tree, Q, rank, E, R } = rows;
+  const room = rooms(rows);
+  const index = packedIndex(rows);
+  const keys = new BigInt64Array(room.reduce((sum, { T }) => sum + T, 0));
+  const own = new BigInt64Array(rank.length * Q);
+  const line = new BigInt64Array(rank.length * Q);
+  const repeated = new Float32Array(rank.length * Q);
+  // Where every row fills its room, none begins below another's token, or all of a class have the same number of keys.
+  let spare = -1;
+  for (const [row, place] of rank.entries()) {
+    const { first, T } = room[place]!;
     const above = pathTo(tree, row * Q);
-    for (const [t, n] of above.entries()) keys[row * T + t] = BigInt(n);
+    for (const [t, n] of above.entries()) keys[first + t] = BigInt(index[n]!);
     for (let i = 0; i < Q; i++) {
-      const place = row * T + above.length + i;
-      keys[place] = BigInt(row * Q + i);
-      own[row * Q + i] = BigInt(place);
+      const token = place * Q + i;
+      const at = first + above.length + i;
+      keys[at] = BigInt(token);
+      own[token] = BigInt(at);
     }
-    if (above.length + Q < T) spare = BigInt(row * T + above.length + Q);
+    if (above.length + Q < T) spare = first + above.length + Q;
   }
-  const extra = new BigInt64Array(E * R).fill(spare);
+  const extra = new BigInt64Array(E * R).fill(BigInt(spare));
   let lines = 0;
-  for (let n = 0; n < size; n++) {
-    const [first, last] = [rowOf(n, Q), rowOf(tree.end[n]! - 1, Q)];
-    if (first === last) continue;
-    line[n] = BigInt(lines);
-    repeated[n] = 1;
-    for (let row = first + 1; row <= last; row++) {
-      extra[lines * R + row - first - 1] = BigInt(row * T + tree.depth[n]!);
+  for (const [n, token] of index.entries()) {
+    const [begin, end] = [rowOf(n, Q), rowOf(tree.end[n]! - 1, Q)];
+    if (begin === end) continue;
+    line[token] = BigInt(lines);
+    repeated[token] = 1;
+    for (let row = begin + 1; row <= end; row++) {
+      extra[lines * R + row - begin - 1] = BigInt(room[rank[row]!]!.first + tree.depth[n]!);
     }
     lines += 1;
   }
   return { keys, own, extra, line, repeated };
 }
 
-/** [B, Q, T] additive: a token attends to itself and those above it, the window − 1 nearest if there is one. */
-export function rowMask({ tree, B, Q, T }: Rows, window: number | null): Float32Array {
-  const { depth, end, parent } = tree;
-  const size = tree.tokens.length;
-  const mask = new Float32Array(B * Q * T).fill(MASKED);
-  for (let start = 0; start < B * Q; start += Q) {
+/**
+ * For each class [B, Q, T], additive: a token attends to itself and those above it, the window − 1 nearest if there is
+ * one.
+ */
+export function rowMasks(rows: Rows, window: number | null): Float32Array[] {
+  const { tree, Q, classes, rank } = rows;
+  const { depth, end, parent, tokens } = tree;
+  const masks = classes.map(({ B, T }) => new Float32Array(B * Q * T).fill(MASKED));
+  const lines = classes.flatMap(({ B, T }, c) =>
+    Array.from({ length: B }, (_, row) => masks[c]!.subarray(row * Q * T, (row + 1) * Q * T)),
+  );
+  for (const [row, place] of rank.entries()) {
+    const mask = lines[place]!;
+    const T = mask.length / Q;
+    const start = row * Q;
     const above = pathTo(tree, start);
     let common = above.length;
-    for (let token = start; token < start + Q; token++) {
-      const line = token * T;
-      if (token >= size) {
+    for (let i = 0; i < Q; i++) {
+      const token = start + i;
+      if (token >= tokens.length) {
         // Fills the row: attends to itself, so that its values stay finite.
-        mask[line + above.length + token - start] = 0;
+        mask[i * T + above.length + i] = 0;
         continue;
       }
       const first = window === null ? 0 : Math.max(0, depth[token]! - window + 1);
       while (common > 0 && end[above[common - 1]!]! <= token) common -= 1;
-      if (first < common) mask.fill(0, line + first, line + common);
-      for (let n = token; n >= start && depth[n]! >= first; n = parent[n]!) mask[line + above.length + n - start] = 0;
+      if (first < common) mask.fill(0, i * T + first, i * T + common);
+      for (let n = token; n >= start && depth[n]! >= first; n = parent[n]!) {
+        mask[i * T + above.length + n - start] = 0;
+      }
     }
   }
-  return mask;
+  return masks;
 }
 
 /** The tokens above one, from the first of its sequence. */

@@ -6,9 +6,9 @@ import { policyLoss } from '../../algorithms/losses/policy.ts';
 import { ppoObjective } from '../../algorithms/losses/ppo.ts';
 import { valueLoss } from '../../algorithms/losses/value.ts';
 import type { Loss } from '../../algorithms/ops.ts';
-import type { LearnerSequence } from '../contracts.ts';
+import type { LearnerSequence, LossBatch } from '../contracts.ts';
 import { OnnxLearnerCore } from './learner.ts';
-import { record } from './loss-program.ts';
+import { type LossProgram, record } from './loss-program.ts';
 import { Model } from './model.ts';
 
 /** Of the largest element: float32 sums in another order. */
@@ -53,6 +53,24 @@ function learners(open: () => Model): OnnxLearnerCore[] {
   ].map(options => new OnnxLearnerCore(open(), hostOptions('', { learner: options }).learner));
 }
 
+/** Predictions and gradients by name. */
+async function results(
+  learner: OnnxLearnerCore,
+  batch: LossBatch,
+  program: LossProgram,
+): Promise<Record<string, Float32Array>> {
+  learner.zeroGrad();
+  const joined = (parts: readonly Float32Array[]) => Float32Array.from(parts.flatMap(each => [...each]));
+  const predicted: Record<string, Float32Array> = {};
+  if (program.values) predicted.values = joined(await learner.values(batch));
+  else {
+    const { logprobs, entropy } = await learner.forward(batch);
+    Object.assign(predicted, { logprobs: joined(logprobs), entropy: joined(entropy) });
+  }
+  await learner.forwardBackward(batch, program);
+  return { ...predicted, ...learner.gradient() };
+}
+
 async function sharingChangesNothing(open: () => Model, loss: Loss): Promise<void> {
   const all = learners(open);
   const program = record(loss);
@@ -63,31 +81,17 @@ async function sharingChangesNothing(open: () => Model, loss: Loss): Promise<voi
     const batch = {
       temperature: 0.8,
       sequences,
-      inputs: { ...Object.fromEntries(loss.inputs.map((name, i) => [name, column(1 + i)])) },
+      inputs: Object.fromEntries(loss.inputs.map((name, i) => [name, column(1 + i)])),
     };
-    const seen = [];
-    for (const learner of all) {
-      learner.zeroGrad();
-      const forward = program.values ? { values: await learner.values(batch) } : await learner.forward(batch);
-      const { loss: total } = await learner.forwardBackward(batch, program);
-      seen.push({ forward, total: Float32Array.of(total!), gradient: learner.gradient() });
-    }
-    const [unshared, ...shared] = seen;
-    for (const each of shared) {
-      for (const [name, values] of Object.entries(unshared!.forward)) {
-        const found = (each.forward as typeof unshared.forward)[
-          name as keyof typeof unshared.forward
-        ] as Float32Array[];
-        closeTo(joined(found), joined(values), name);
-      }
-      for (const [name, values] of Object.entries(unshared!.gradient)) closeTo(each.gradient[name]!, values, name);
+    const unshared = await results(all[0]!, batch, program);
+    for (const learner of all.slice(1)) {
+      const shared = await results(learner, batch, program);
+      for (const [name, values] of Object.entries(unshared)) closeTo(shared[name]!, values, name);
     }
   };
   await fc.assert(fc.asyncProperty(batches, check), { numRuns: 12 });
   await Promise.all(all.map(learner => learner.close()));
 }
-
-const joined = (parts: readonly Float32Array[]) => Float32Array.from(parts.flatMap(part => [...part]));
 
 const POLICY = policyLoss({ objective: ppoObjective({ clip: [0.2, 0.2] }) });
 

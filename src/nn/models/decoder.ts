@@ -21,13 +21,13 @@ import type { DecoderConfig } from './families.ts';
 import { kindInput } from './layers.ts';
 import { type Adapter, adapt } from './lora.ts';
 import type { Parameter } from './parameters.ts';
-import { rowAttention } from './row-attention.ts';
+import { maskInput, maskShape, PLACES, ROW_CLASSES, rowAttention, TOKENS } from './row-attention.ts';
 
 /**
  * The decoder as a graph that is trained: whole sequences, packed, with tokens or values as its result. Weights are read
  * in the checkpoint's layout. The forms that are sampled from are in sampling.ts.
  *
- * Symbols: B rows, Q tokens and T keys of a row in the training form, P predicted positions, V vocabulary; R is
+ * Symbols: N packed tokens, M places of their keys, P predicted positions, B rows, V vocabulary; R is
  * the number of rotated elements of a head.
  */
 
@@ -112,22 +112,24 @@ export interface TrainingGraph {
 }
 
 /**
- * Last hidden states [B*Q, hidden] of whole sequences, where sequences that begin alike share the tokens of their
- * beginning. Inputs: `tokens` [B*Q] in B rows of Q; `cos`, `sin` [B*Q, R/2] at each token's position for each kind of
- * rotary embedding; and for the attention (see row-attention.ts) `mask` [B, 1, Q, T], additive, for each window (see
- * `kindInput`), and the indices of `spread`: `keys` [B*T], `own` and `line` [B*Q], `extra` [E, R], `repeated` [B*Q, 1].
+ * Last hidden states [N, hidden] of whole sequences, where sequences that begin alike share the tokens of their
+ * beginning. Inputs: `tokens` [N], the rows of Q of all classes (see row-attention.ts) one after another; `cos`, `sin`
+ * [N, R/2] at each token's position for each kind of rotary embedding; and for the attention `mask0` [B0, 1, Q, T0], …
+ * for each class, additive, for each window (see `kindInput`), and the indices of `spread`: `keys` [M], `own` and `line`
+ * [N], `extra` [E, R], `repeated` [N, 1].
  */
 function packedForm(config: DecoderConfig, weights: Weights): Node {
-  const inputs = layerInputs(config, weights, (name, columns) => input(name, ['B*Q', columns]));
-  const masks = config.windows.map((_, kind) => input(kindInput('mask', kind), ['B', 1, 'Q', 'T']));
+  const inputs = layerInputs(config, weights, (name, columns) => input(name, [TOKENS, columns]));
+  const classes = Array.from({ length: ROW_CLASSES }, (_, c) => c);
+  const masks = config.windows.map((_, kind) => classes.map(c => input(kindInput(maskInput(c), kind), maskShape(c))));
   const places = {
-    places: input('keys', ['B*T'], 'int64'),
-    own: input('own', ['B*Q'], 'int64'),
+    places: input('keys', [PLACES], 'int64'),
+    own: input('own', [TOKENS], 'int64'),
     extra: input('extra', ['E', 'R'], 'int64'),
-    line: input('line', ['B*Q'], 'int64'),
-    repeated: input('repeated', ['B*Q', 1]),
+    line: input('line', [TOKENS], 'int64'),
+    repeated: input('repeated', [TOKENS, 1]),
   };
-  return decoderBlocks(config, weights, input('tokens', ['B*Q'], 'int64'), (qkv, layer) =>
+  return decoderBlocks(config, weights, input('tokens', [TOKENS], 'int64'), (qkv, layer) =>
     rowAttention(config, qkv, inputs(layer), places, masks[config.layerKinds[layer]!.window]!),
   );
 }

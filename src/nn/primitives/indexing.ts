@@ -1,4 +1,4 @@
-import type { Dim, Node } from '../graph.ts';
+import type { Dim } from '../graph.ts';
 import { mulDims, sameShape, showShape, sizeOf } from '../shape.ts';
 import { expandTarget } from './layout.ts';
 import { type Emission, primitive, requireDType, requireRank } from './primitive.ts';
