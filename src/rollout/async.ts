@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Learner } from '../engines/contracts.ts';
 import { Activity } from './activity.ts';
 import { judge, sampledMetrics, tooFew } from './batch.ts';
@@ -85,6 +86,8 @@ export class AsyncPipeline implements Pipeline {
     const { slots, maxStaleness } = checkedOverlap(options, options.groups);
     this.#options = { ...options, slots, maxStaleness };
     this.#published = new PublishedVersions([options.sampler.version]);
+    // One for each time that groups are begun, and all of them go.
+    setMaxListeners(0, this.#over.signal);
     this.#activity = new Activity(options.now ?? (() => performance.now()));
     this.#lengths = new LengthBias((maxStaleness + 1) * options.groups);
     this.#use = new PromptUse(options.sampler);

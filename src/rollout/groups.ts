@@ -81,24 +81,23 @@ export function startGroups(specs: readonly GroupSpec[], context: RolloutContext
       (): Seat => ({ lane: context.admission.join(), over: new AbortController() }),
     ),
   );
-  return specs.map((spec, i) => runGroup(spec, seats[i]!, context));
+  const { signal } = context;
+  const stop = () => {
+    for (const { over } of seats.flat()) over.abort(signal.reason);
+  };
+  signal.addEventListener('abort', stop, { once: true });
+  const groups = specs.map((spec, i) => runGroup(spec, seats[i]!, context));
+  void Promise.allSettled(groups).then(() => signal.removeEventListener('abort', stop));
+  return groups;
 }
 
 async function runGroup(spec: GroupSpec, seats: readonly Seat[], context: RolloutContext): Promise<EpisodeGroup> {
   const { task, group, samples } = spec;
-  const stop = () => {
-    for (const { over } of seats) over.abort(context.signal.reason);
-  };
-  context.signal.addEventListener('abort', stop, { once: true });
-  try {
-    const running = seats.map((seat, sample) => runEpisode(spec, sample, seat, context));
-    await Promise.allSettled(running);
-    const all = await Promise.all(running);
-    const greedy = all[samples];
-    return { task, group, episodes: all.slice(0, samples), ...(greedy && { greedy }) };
-  } finally {
-    context.signal.removeEventListener('abort', stop);
-  }
+  const running = seats.map((seat, sample) => runEpisode(spec, sample, seat, context));
+  await Promise.allSettled(running);
+  const all = await Promise.all(running);
+  const greedy = all[samples];
+  return { task, group, episodes: all.slice(0, samples), ...(greedy && { greedy }) };
 }
 
 interface Seat {
