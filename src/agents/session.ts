@@ -20,7 +20,15 @@ export interface Answer {
   readonly text: string;
   /** Decoded, without the stop token only: what the chat template shows of it. */
   readonly content: string;
+  /** [n] all tokens of the answer as sampled, those that were begun too. */
+  readonly tokens: Int32Array;
   readonly generation: Generation;
+}
+
+/** The beginning of an answer that was sampled and recorded before. */
+export interface Begun {
+  /** [n] the last tokens of the context. */
+  readonly tokens: Int32Array;
 }
 
 export class Session {
@@ -95,14 +103,22 @@ export class Session {
     return length + more < this.window;
   }
 
-  /** Lets the policy answer below `parent` and records it. At most `maxTokens`, or what the window leaves. */
-  async answer(parent: number, params: Partial<SamplingParams> & { readonly maxTokens: number }): Promise<Answer> {
+  /**
+   * Lets the policy answer below `parent` and records it. At most `maxTokens`, or what the window leaves. With `begun`
+   * it goes on with an answer that ends the context; those tokens count to `maxTokens`.
+   */
+  async answer(
+    parent: number,
+    params: Partial<SamplingParams> & { readonly maxTokens: number },
+    begun?: Begun,
+  ): Promise<Answer> {
     const { policy, renderer } = this.context;
     const { recorder } = this;
     const tokens = recorder.context(parent);
     const images = this.images(parent);
     const stopTokens = policy.params.stopTokens.length > 0 ? policy.params.stopTokens : renderer.stopTokens;
-    const maxTokens = Math.min(params.maxTokens, this.window - tokens.length);
+    const before = begun?.tokens.length ?? 0;
+    const maxTokens = Math.max(1, Math.min(params.maxTokens - before, this.window - tokens.length));
     const request = { tokens, ...(images.length > 0 ? { images } : {}), params: { ...params, maxTokens, stopTokens } };
     // No deadline here: the policy keeps its own, since how long an answer takes depends on the whole batch.
     const generation = await boundary(
@@ -116,9 +132,10 @@ export class Session {
       throw new EpisodeError('provider', `policy: the answer was aborted after ${generation.tokens.length} tokens`);
     }
     const stopped = generation.finishReason === 'stop' && stopTokens.includes(generation.tokens.at(-1) ?? -1);
-    const said = stopped ? generation.tokens.subarray(0, -1) : generation.tokens;
+    const all = begun === undefined ? generation.tokens : Int32Array.from([...begun.tokens, ...generation.tokens]);
+    const said = stopped ? all.subarray(0, -1) : all;
     const text = cutAtStop(renderer.decode(said), generation.stopString, this.context.includeStop ?? false);
-    return { segment, text, content: renderer.decode(said, { special: true }), generation };
+    return { segment, text, content: renderer.decode(said, { special: true }), tokens: all, generation };
   }
 
   /** Images on the path to `segment`, in the order in which the policy was shown them. */

@@ -15,6 +15,11 @@ export class Transcript {
     this.#messages = typeof observation === 'string' ? undefined : observation;
   }
 
+  /** One that goes on from here, independent of this one. */
+  clone(): Transcript {
+    return new Transcript(this.#session, this.#messages ?? '', this.#tools);
+  }
+
   /**
    * Records what the policy is told after `answer`. Returns the segment to answer below; undefined when an answer no
    * longer fits the window behind it.
