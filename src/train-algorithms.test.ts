@@ -362,9 +362,14 @@ it('docs/metrics.md names every metric', async () => {
   expect(names.filter(name => !documented(name))).toEqual([]);
 });
 
-it('a checkpoint holds no empty files', async () => {
+it('a checkpoint holds a manifest and no critic where there is none', async () => {
   const root = join(directory, 'checkpoints');
   await run({ steps: 1, checkpoints: { directory: root, every: 1 } });
   expect(existsSync(join(root, 'step-00000001', 'learner'))).toBe(true);
-  expect(readdirSync(join(root, 'step-00000001')).sort()).toEqual(['learner', 'trainer.json']);
+  expect(readdirSync(join(root, 'step-00000001')).sort()).toEqual([
+    'backlog.jsonl',
+    'learner',
+    'manifest.json',
+    'trainer.json',
+  ]);
 });

@@ -16,14 +16,18 @@ import { TaskOrder } from './rollout/order.ts';
 import type { GroupSelection } from './rollout/selection.ts';
 import { type TaskInput, toTask } from './rollout/tasks.ts';
 import type { RunEnd, Tracker } from './tracking/contracts.ts';
-import { fanOut } from './tracking/fan-out.ts';
+import { type FanOut, fanOut } from './tracking/fan-out.ts';
+import { type AverageOptions, checkAverage, onAverage } from './training/average.ts';
 import { Checkpointer, type CheckpointOptions } from './training/checkpointer.ts';
 import { refuseSenseless } from './training/combinations.ts';
 import { type CriticOptions, criticTrainer } from './training/critic.ts';
-import { type Evaluation, type EvaluationPlan, evaluate, isDue } from './training/evaluate.ts';
+import { type Evaluation, type EvaluationPlan, evaluate } from './training/evaluate.ts';
+import { evaluator } from './training/evaluator.ts';
+import { Baseline } from './training/gain.ts';
 import { loop, type TrainStep } from './training/loop.ts';
 import { learningRates, type OptimizerOptions, totalUpdates } from './training/optimizer.ts';
 import { followPolicy, type ReferenceUpdate } from './training/reference.ts';
+import { overlapNotice, rowsDigest } from './training/task-digest.ts';
 
 /** What an agent is run with, in training and in evaluation alike. */
 export interface AgentOptions {
@@ -62,10 +66,14 @@ export interface TrainOptions extends AgentOptions {
     | undefined;
   /** How the reference of the KL term follows the policy; it stays the initial policy when not given. */
   readonly reference?: ReferenceUpdate | undefined;
+  /** Keeps an exponential moving average of the weights, moved at each update. */
+  readonly average?: AverageOptions | undefined;
   /** Penalties and filters of episodes, before they are compared. */
   readonly curation?: Curation | undefined;
   /** Dynamic sampling: groups that the filter rejects are replaced by groups of other tasks. */
   readonly selection?: (Omit<GroupSelection, 'accepts'> & { readonly filter: GroupFilter }) | undefined;
+  /** Whether sampling and learning take turns, which they do when it is not given, or overlap, and how. */
+  readonly pipeline?: PipelineChoice | undefined;
   /** Whether sampling and learning take turns, which they do when it is not given, or overlap, and how. */
   readonly pipeline?: PipelineChoice | undefined;
   /** Train each turn as a row of its own, with the context it was sampled in; one row an episode when not given. */
@@ -113,8 +121,14 @@ export function train(options: TrainOptions): AsyncIterableIterator<TrainStep> {
 async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<TrainStep, undefined> {
   const { algorithm, seed = 42, groupSize = 8, groupsPerStep = 16, optimizer = {}, evaluation, checkpoints } = options;
   const { maxFailureRate = 0.5, output, stop = new AbortController().signal, log = warn } = options;
-  const { curation = {}, turnRows = false, reference } = options;
+  const { curation = {}, turnRows = false, reference, average } = options;
   refuseSenseless({ algorithm, groupSize, turnRows, reference, critic: options.critic !== undefined });
+  checkChoice(options.pipeline ?? {}, {
+    groups: groupsPerStep,
+    deterministic: options.deterministic ?? false,
+    oversampling: options.selection?.oversampling !== undefined,
+    evaluatesAverage: (evaluation as { average?: boolean } | undefined)?.average ?? false,
+  });
   checkChoice(options.pipeline ?? {}, {
     groups: groupsPerStep,
     deterministic: options.deterministic ?? false,
@@ -123,6 +137,8 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
   });
   const tasks = complete(options.tasks, 'tasks');
   const heldOut = evaluation && complete(evaluation.tasks, 'eval');
+  const overlap = heldOut && overlapNotice(tasks, heldOut);
+  if (overlap) log(overlap);
   const steps = options.steps ?? Math.max(1, Math.floor(tasks.length / groupsPerStep));
   const executor = executorOf(options);
   const trackers = fanOut(options.trackers ?? [], { report: log });
@@ -133,6 +149,9 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
     if (typeof options.policy === 'function') owned = await options.policy();
     const policy = owned ?? (options.policy as PolicyEngine);
     const { learner, sampler } = policy;
+    if (average) checkAverage(learner, average);
+    else if (evaluation?.average) throw new Error('eval.ema_enable evaluates an average that train.enable_ema keeps');
+    checkEngine(options.pipeline ?? {}, policy);
     checkEngine(options.pipeline ?? {}, policy);
     const context = rolloutContext(policy, executor, { ...options, signal });
     const order = new TaskOrder(tasks, seed);
@@ -151,7 +170,21 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
       critic = criticTrainer(ownedCritic ?? (model as Critic), learning, rates);
     }
     const trained = { learner, critic: critic?.critic };
-    const checkpointer = checkpoints && new Checkpointer(checkpoints, { ...trained, data: pipeline, kl, seed });
+    const baseline = new Baseline();
+    const checkpointer =
+      checkpoints &&
+      new Checkpointer(checkpoints, {
+        ...trained,
+        data: pipeline,
+        rows: rowsDigest(tasks),
+        kl,
+        baseline,
+        seed,
+        trackers: () => trackers.cursors(),
+        log,
+      });
+    const evaluated =
+      heldOut && evaluator({ tasks: heldOut, plan: evaluation, context, learner, sampler, baseline, steps });
 
     const start = (await checkpointer?.restore()) ?? { step: 0, updates: 0 };
     if (start.step > 0) await pipeline.publish(learner);
@@ -172,16 +205,16 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
           epochs: optimizer.epochs ?? 1,
           temperature: context.params.temperature,
           learningRate: learningRates(optimizer, updates),
+          averageBeta: average && (average.beta ?? 0.992),
         },
         seed,
         start,
         steps,
-        evaluate: async step =>
-          evaluation && isDue(evaluation, step, steps) ? evaluate(heldOut!, evaluation, context) : undefined,
+        evaluate: async step => evaluated?.(step),
         record: async (step, now) => {
           progress = now;
           await track(trackers, step);
-          await checkpointer?.saveIfDue(progress);
+          await checkpointer?.after(progress, step.evaluation?.metrics);
         },
         rescue: async () => (await checkpointer?.rescue()) ?? 'There is no checkpoint directory to keep the weights in',
         stop,
@@ -192,12 +225,17 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
       if (error instanceof FailureRateError) {
         const { phase, episodes } = error;
         await trackers.episodes({ step: progress.step + (phase === 'train' ? 1 : 0), phase, episodes });
+        if (checkpointer && progress.step > 0) {
+          const kept = await checkpointer.saveBeforeEnd(progress);
+          throw new FailureRateError(`${error.message}\n${kept}`, error, { cause: error });
+        }
       }
       throw error;
     }
     if (stop.aborted && progress.step > 0) await checkpointer?.save(progress);
     if (!stop.aborted) {
       if (output !== undefined) await learner.export(output);
+      if (average?.output !== undefined) await onAverage(learner, () => learner.export(average.output!));
       if (options.critic?.output !== undefined) await critic?.critic.export(options.critic.output);
       end = 'finished';
     }
@@ -220,13 +258,14 @@ export async function evaluatePolicy(
   const executor = executorOf(options);
   try {
     const context = rolloutContext(options.policy, executor, options);
-    return await evaluate(complete(options.tasks, 'eval'), options, context);
+    const { version } = options.policy.sampler;
+    return await evaluate(complete(options.tasks, 'eval'), options, context, { version });
   } finally {
     await executor.close?.();
   }
 }
 
-async function track(trackers: Required<Tracker>, { index, metrics, episodes, evaluation }: TrainStep): Promise<void> {
+async function track(trackers: FanOut, { index, metrics, episodes, evaluation }: TrainStep): Promise<void> {
   await trackers.log({ step: index, metrics });
   if (episodes.length > 0) await trackers.episodes({ step: index, phase: 'train', episodes });
   if (evaluation) await trackers.episodes({ step: index, phase: 'eval', episodes: evaluation.episodes });

@@ -24,6 +24,20 @@ export function loadTasks(
   );
 }
 
+/** The tasks of `eval.dataset`: of files given as path or name=path, which then is the source of its tasks. */
+export function loadEvaluationTasks(
+  datasets: string | readonly string[],
+  values: Parameters<typeof loadTasks>[1],
+  surroundings: Parameters<typeof loadTasks>[2],
+): Task[] {
+  return [datasets].flat().flatMap(dataset => {
+    const named = /^([\w.-]+)=(.+)$/.exec(dataset);
+    if (named === null) return loadTasks(dataset, values, surroundings);
+    const [, name, path] = named;
+    return loadTasks(path!, values, surroundings).map(task => ({ ...task, id: `${name}:${task.id}`, source: name! }));
+  });
+}
+
 /** Runs `read`, whose faults are the user's, and tells how many malformed rows were left out. */
 export function reportingRows<T>(
   path: string,

@@ -5,6 +5,7 @@ import { nearest } from '../options/nearest.ts';
 import type { Options } from '../options/option.ts';
 import type { Command, CommandContext } from './command.ts';
 import { reportError } from './report.ts';
+import { expandResume } from './resume.ts';
 import { INTERRUPTED, onInterrupt, type SignalSource } from './signals.ts';
 
 export interface Io extends Pick<CommandContext<Options>, 'stdin' | 'stdout' | 'stderr' | 'cwd'> {
@@ -63,7 +64,8 @@ async function runCommand(
     stdout.write(commandHelp(command, summary));
     return 0;
   }
-  const { values, notices, configFile } = resolve(command.options, { argv, cwd });
+  const words = expandResume(argv, command.options, cwd);
+  const { values, notices, configFile } = resolve(command.options, { argv: words, cwd });
   const interrupt = onInterrupt(signals, message => stderr.write(`\n${message}\n`));
   try {
     for (const notice of notices) stderr.write(`tokenloop: ${notice}\n`);

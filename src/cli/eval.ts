@@ -6,7 +6,7 @@ import { evaluatePolicy } from '../train.ts';
 import type { Evaluation } from '../training/evaluate.ts';
 import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
-import { loadTasks } from './datasets.ts';
+import { loadEvaluationTasks } from './datasets.ts';
 import { adapterOf, locateModel } from './model.ts';
 import { printEpisode } from './print-episode.ts';
 import { openRunDirectory, runDirectory } from './run-directory.ts';
@@ -38,7 +38,7 @@ export async function evaluate(
   const { values, cwd, stdout, stderr, interrupt } = context;
   const began = performance.now();
   const agent = await chooseAgent(values, cwd);
-  const tasks = loadTasks(values['eval.dataset'], values, { cwd, stderr, limit: values['eval.max_samples'] });
+  const tasks = loadEvaluationTasks(values['eval.dataset'], values, { cwd, stderr, limit: values['eval.max_samples'] });
   const policy = await open();
   try {
     const evaluation = await evaluatePolicy({
@@ -47,6 +47,7 @@ export async function evaluate(
       tasks,
       agent,
       samples: values['eval.n_samples_per_prompt'],
+      greedy: values['eval.greedy_enable'],
       temperature: values['eval.temperature'],
       passScore: values['eval.pass_score'],
       maxFailureRate: values['rollout.max_failure_rate'],
@@ -70,16 +71,21 @@ export async function evaluate(
 
 async function write(
   { metrics, episodes }: Evaluation,
-  { values, configFile, cwd }: CommandContext<EvalOptions>,
+  { values, configFile, cwd, stderr }: CommandContext<EvalOptions>,
 ): Promise<void> {
   const run = runDirectory(values, { command: 'eval', configFile, cwd });
-  await openRunDirectory(run, evaluationOptions, values, { resume: false });
-  const serialize = values['logger.episodes_enable'] ? { serialize: serializeEpisode } : {};
-  const files = await jsonlTracker({ dir: run.dir, ...serialize });
+  const notice = (message: string) => stderr.write(`${message}\n`);
+  const lock = await openRunDirectory(run, evaluationOptions, values, { resume: false, notice });
   try {
-    await files.log({ step: 0, metrics });
-    await files.episodes?.({ step: 0, phase: 'eval', episodes });
+    const serialize = values['logger.episodes_enable'] ? { serialize: serializeEpisode } : {};
+    const files = await jsonlTracker({ dir: run.dir, ...serialize });
+    try {
+      await files.log({ step: 0, metrics });
+      await files.episodes?.({ step: 0, phase: 'eval', episodes });
+    } finally {
+      await files.close();
+    }
   } finally {
-    await files.close();
+    await lock.release();
   }
 }

@@ -11,6 +11,7 @@ import { parseEpisode } from '../episode/serialize.ts';
 import type { Options } from '../options/option.ts';
 import type { CommandContext } from './command.ts';
 import { evaluate } from './eval.ts';
+import { expandResume } from './resume.ts';
 import { reinforce } from './rl.ts';
 import { fineTune } from './sft.ts';
 
@@ -74,9 +75,16 @@ describe('rl', () => {
     const { context, written } = contextOf(rlOptions, [...RL, '--run.dir', 'first']);
     await reinforce(context, async () => engine);
     expect(engine.closed).toBe(1);
-    expect(readdirSync(join(cwd, 'first')).sort()).toEqual(['config.yaml', 'episodes.jsonl', 'metrics.jsonl', 'model']);
+    expect(readdirSync(join(cwd, 'first')).sort()).toEqual([
+      'checkpoints',
+      'config.yaml',
+      'episodes.jsonl',
+      'metrics.jsonl',
+      'model',
+    ]);
     const shown = written.join('').trimEnd().split('\n');
-    expect(shown[0]).toMatch(/^step 0\/4/);
+    expect(shown[0]).toMatch(/^4 of 4 evaluation tasks are trained on, too \(the first is tasks:1\)/);
+    expect(shown[1]).toMatch(/^step 0\/4/);
     expect(shown.join('\n')).toMatch(/held-out +before +after +change\n/);
     expect(shown.join('\n')).toMatch(/run directory: first \(/);
     expect(shown.filter(line => line.includes(': done, score') || line.includes(': truncated'))).toHaveLength(3);
@@ -110,7 +118,7 @@ describe('rl', () => {
     await reinforce(context, async () => engine);
     const [, flags] = /continue with: npx tokenloop rl (.*)\n/.exec(written.join(''))!;
     expect(existsSync(join(cwd, 'run/model'))).toBe(false);
-    const rest = contextOf(rlOptions, flags!.split(' '));
+    const rest = contextOf(rlOptions, expandResume(flags!.split(' '), rlOptions, cwd));
     await reinforce(rest.context, open);
     expect(metricsOf('run')).toEqual(metricsOf('whole'));
     expect(lines('run/episodes.jsonl')).toEqual(lines('whole/episodes.jsonl'));

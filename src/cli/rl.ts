@@ -1,19 +1,25 @@
+import { join } from 'node:path';
+import { ConfigError } from '../config/error.ts';
+import { lastingOptions } from '../config/resume.ts';
 import { rlOptions } from '../config/rl.ts';
 import type { Critic, PolicyEngine } from '../engines/contracts.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
 import { overlapFromOptions } from '../rollout/overlap-options.ts';
 import { type ConsoleField, type ConsoleStream, consoleTracker } from '../tracking/console.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
+import { failureLedger } from '../tracking/ledger.ts';
 import { type TrainOptions, train } from '../train.ts';
-import { checkpointStep, latestCheckpoint } from '../training/checkpoint.ts';
+import { newestCheckpoint, readTrainerState } from '../training/checkpoint.ts';
+import type { CheckpointOptions } from '../training/checkpointer.ts';
 import type { TrainStep } from '../training/loop.ts';
 import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
-import { loadTasks } from './datasets.ts';
+import { loadEvaluationTasks, loadTasks } from './datasets.ts';
 import { locateModel, loraOf } from './model.ts';
-import { finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
+import { type ResumePoint, resumePoint } from './resume.ts';
+import { describeFailures, finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
 import { type RlValues, settingsOf } from './rl-settings.ts';
-import { openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
+import { bytesOf, openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { describeEvaluation, type Reported, reported } from './summary.ts';
 
 type RlContext = CommandContext<typeof rlOptions>;
@@ -22,7 +28,8 @@ export const command = defineCommand({
   name: 'rl',
   options: rlOptions,
   details: `Writes a run directory with config.yaml, metrics.jsonl, episodes.jsonl, checkpoints and the final model.
-Ctrl-C finishes the step, writes a checkpoint and exits with 130; --ckpt.load_enable continues from there.`,
+Ctrl-C finishes the step, writes a checkpoint and exits with 130; --resume <run directory> continues from there, with
+the options of that run.`,
   run: context => reinforce(context, () => openPolicy(context)),
 });
 
@@ -71,55 +78,72 @@ export async function reinforce(
   const report = reported(values['eval.report']);
   const settings = settingsOf(values);
   const agent = await chooseAgent(values, cwd);
-  const load = (path: string, limit: number | undefined) => loadTasks(path, values, { cwd, stderr, limit });
-  const tasks = load(values['data.prompt_dataset'], values['data.max_samples']);
-  const { 'eval.dataset': heldOut, 'ckpt.load_enable': resume } = values;
-  const evaluation = heldOut && { ...evaluationOf(values), tasks: load(heldOut, values['eval.max_samples']) };
+  const tasks = loadTasks(values['data.prompt_dataset'], values, { cwd, stderr, limit: values['data.max_samples'] });
+  const evaluation = evaluationOf(values, { cwd, stderr });
   const steps = stepsOf(values, tasks.length);
+  const run = runDirectory(values, { command: 'rl', configFile, cwd });
+  const from = await resumePoint(run, values, stderr);
 
   // The engine comes before the directory: a model that is refused leaves nothing behind.
   const policy = await open();
   let critic: Critic | undefined;
+  let lock: Awaited<ReturnType<typeof openRunDirectory>> | undefined;
   try {
     if (settings.critic) critic = await openValues();
-    const run = runDirectory(values, { command: 'rl', configFile, cwd });
-    await openRunDirectory(run, rlOptions, values, { resume });
-    const checkpoint = resume ? latestCheckpoint(run.checkpoints) : undefined;
-    if (resume && !checkpoint) stderr.write(`no checkpoint in ${run.checkpoints}: starting from the beginning\n`);
-    const trackers = await trackersOf(values, { run, steps, report, checkpoint, stdout });
+    const notice = (message: string) => stderr.write(`${message}\n`);
+    lock = await openRunDirectory(run, rlOptions, values, { resume: values['ckpt.load_enable'], notice });
+    const trackers = await trackersOf(values, { run, steps, report, from, stdout });
     const say = (message: string) => trackers.live.text?.(message);
     const criticOutput = values['critic.save_value_network'] ? `${run.model}_critic` : undefined;
     const options: TrainOptions = {
       ...settings,
       critic: critic && { ...settings.critic, model: critic, output: criticOutput },
       ...agentRun(values),
+      average: averageOf(values, run),
       policy,
       tasks,
       agent,
       steps,
-      evaluation: evaluation || undefined,
+      evaluation,
       output: run.model,
-      checkpoints: checkpointsOf(values, run),
-      trackers: [trackers.live, trackers.files],
+      checkpoints: checkpointsOf(values, run, from),
+      trackers: [trackers.live, trackers.files, trackers.ledger],
       stop: interrupt.signal,
       log: say,
     };
     let last: TrainStep | undefined;
-    for await (const step of train(options)) {
-      if (step.evaluation) say(describeEvaluation(step.index, report, step.evaluation.metrics));
-      last = step;
+    try {
+      for await (const step of train(options)) {
+        if (step.evaluation) say(describeEvaluation(step.index, report, step.evaluation.metrics));
+        last = step;
+      }
+    } finally {
+      const failures = describeFailures(trackers.ledger.entries);
+      if (failures !== undefined) stdout.write(`${failures}\n`);
     }
+    const newest = newestCheckpoint(run.checkpoints);
     if (interrupt.signal.aborted) {
-      stdout.write(`${howToContinue(run, latestCheckpoint(run.checkpoints), 'rl')}\n`);
+      stdout.write(`${howToContinue(run, newest, 'rl')}\n`);
       return;
     }
     const seconds = (performance.now() - began) / 1000;
     const decode = (tokens: Int32Array) => policy.renderer.decode(tokens, { special: true });
-    const parts = { before: firstEvaluation(run), last, report, run, seconds, seed: values['train.seed'], decode };
+    const best = newest === undefined ? undefined : readTrainerState(newest).best;
+    const parts = {
+      before: firstEvaluation(run),
+      best,
+      last,
+      report,
+      run,
+      seconds,
+      seed: values['train.seed'],
+      decode,
+    };
     stdout.write(`${finalReport(parts, stdout.isTTY ?? false)}\n`);
   } finally {
     await critic?.close();
     await policy.close();
+    await lock?.release();
   }
 }
 
@@ -129,38 +153,65 @@ async function trackersOf(
     readonly run: RunDirectory;
     readonly steps: number;
     readonly report: readonly Reported[];
-    readonly checkpoint: string | undefined;
+    readonly from: ResumePoint | undefined;
     readonly stdout: ConsoleStream;
   },
 ) {
-  const { run, steps, report, checkpoint, stdout } = parts;
+  const { run, steps, report, from, stdout } = parts;
+  const cursors = from?.state.trackers ?? {};
   const files = await jsonlTracker({
     dir: run.dir,
     ...(values['logger.episodes_enable'] ? { serialize: serializeEpisode } : {}),
-    ...(checkpoint ? { resumeAfter: checkpointStep(checkpoint) } : {}),
+    ...(from && { resumeAfter: from.state.step, cursor: cursors.jsonl }),
   });
   const intervalMs = 1000 * values['logger.console_interval'];
   const pace = { intervalSteps: values['logger.logging_steps'], intervalMs };
-  return { files, live: consoleTracker({ stream: stdout, totalSteps: steps, fields: fieldsOf(report), ...pace }) };
+  return {
+    files,
+    ledger: await failureLedger(join(run.dir, 'failures.json'), cursors['failure ledger']),
+    live: consoleTracker({ stream: stdout, totalSteps: steps, fields: fieldsOf(report), ...pace }),
+  };
 }
 
-function checkpointsOf(values: RlValues, run: RunDirectory) {
+function checkpointsOf(values: RlValues, run: RunDirectory, from: ResumePoint | undefined): CheckpointOptions {
+  const { 'ckpt.best_metric_key': metric, 'ckpt.best_metric_mode': mode } = values;
   return {
     directory: run.checkpoints,
     every: values['ckpt.save_steps'],
     keep: values['ckpt.max_num'],
-    resume: values['ckpt.load_enable'],
+    maxBytes: bytesOf(values['ckpt.max_mem']),
+    model: values['ckpt.save_hf'],
+    best: metric === 'none' ? false : { metric, mode },
+    config: lastingOptions(values),
+    resume: from?.directory,
   };
 }
 
-function evaluationOf(values: RlValues) {
+function evaluationOf(values: RlValues, surroundings: Pick<RlContext, 'cwd' | 'stderr'>): TrainOptions['evaluation'] {
+  const { 'eval.dataset': heldOut, 'eval.max_samples': limit, 'ckpt.best_metric_key': key = 'none' } = values;
+  if (heldOut === undefined) {
+    if (key !== 'none') throw new ConfigError(['ckpt.best_metric_key compares evaluations: give eval.dataset, too']);
+    if (values['eval.ema_enable']) throw new ConfigError(['eval.ema_enable needs tasks: give eval.dataset, too']);
+    return undefined;
+  }
   return {
+    tasks: loadEvaluationTasks(heldOut, values, { ...surroundings, limit }),
     every: values['eval.steps'],
     samples: values['eval.n_samples_per_prompt'],
     temperature: values['eval.temperature'],
+    greedy: values['eval.greedy_enable'],
+    average: values['eval.ema_enable'],
     passScore: values['eval.pass_score'],
     maxFailureRate: values['rollout.max_failure_rate'],
   };
+}
+
+function averageOf(values: RlValues, run: RunDirectory): TrainOptions['average'] {
+  const { 'train.enable_ema': enabled, 'train.ema_beta': beta } = values;
+  if (enabled) return { beta, output: `${run.model}_ema` };
+  if (beta !== undefined) throw new ConfigError(['train.ema_beta is for train.enable_ema, which is off']);
+  if (values['eval.ema_enable']) throw new ConfigError(['eval.ema_enable is for train.enable_ema, which is off']);
+  return undefined;
 }
 
 /** So many passes over the tasks, and no more than train.max_steps. */

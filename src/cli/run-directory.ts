@@ -5,6 +5,7 @@ import { ConfigError } from '../config/error.ts';
 import { toYaml } from '../config/to-yaml.ts';
 import type { Options, Values } from '../options/option.ts';
 import { writeFileAtomic } from '../storage/atomic.ts';
+import { acquireLock, InUseError, type Lock } from '../storage/lock.ts';
 
 /** Where a run keeps what it writes: absolute paths, but for `shown`. */
 export interface RunDirectory {
@@ -58,24 +59,39 @@ function stamp(now: Date): string {
 }
 
 /**
- * Makes the directory and writes `config.yaml`, with which the run can be repeated: where it was written is left out,
- * so that a repetition gets a directory of its own. A directory that holds a run is refused unless that is resumed.
+ * Makes the directory, takes it for this process and writes `config.yaml`, with which the run can be repeated: where it
+ * was written is left out, so that a repetition gets a directory of its own. A directory that holds a run is refused
+ * unless that is resumed, and so is one in which another process works.
  */
 export async function openRunDirectory<T extends Options>(
   { dir, shown }: RunDirectory,
   options: T,
   values: Values<T>,
-  { resume }: { readonly resume: boolean },
-): Promise<void> {
+  { resume, notice }: { readonly resume: boolean; readonly notice: (message: string) => void },
+): Promise<Lock> {
   const config = join(dir, 'config.yaml');
   if (existsSync(config) && !resume) {
     throw new ConfigError([
-      `run.dir ${shown} holds a run already; choose another directory, or continue that run with --ckpt.load_enable`,
+      `run.dir ${shown} holds a run already; choose another directory, or continue that run with --resume ${shown}`,
     ]);
   }
+  const lock = await acquireLock(dir, notice).catch((error: unknown) => {
+    throw error instanceof InUseError ? new ConfigError([error.message], { cause: error }) : error;
+  });
   const { 'run.dir': _, 'ckpt.load_enable': __, ...lasting } = options as Options;
   // The number of threads decides the last bits of sampled log-probs: a repetition takes as many.
   const threads = (values as Readonly<Record<string, unknown>>)['engine.threads'] ?? availableParallelism();
   const pinned = 'engine.threads' in options ? { ...values, 'engine.threads': threads } : values;
-  await writeFileAtomic(config, toYaml(pinned as Values<Options>, lasting));
+  try {
+    await writeFileAtomic(config, toYaml(pinned as Values<Options>, lasting));
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+  return lock;
+}
+
+/** `ckpt.max_mem` in bytes. */
+export function bytesOf(gigabytes: number | undefined): number | undefined {
+  return gigabytes === undefined ? undefined : gigabytes * 1e9;
 }

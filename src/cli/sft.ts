@@ -1,18 +1,20 @@
 import { resolve } from 'node:path';
+import { lastingOptions } from '../config/resume.ts';
 import { sftOptions } from '../config/sft.ts';
 import type { PolicyEngine } from '../engines/contracts.ts';
 import { readRows } from '../rollout/tasks.ts';
 import { consoleTracker } from '../tracking/console.ts';
-import { jsonlTracker } from '../tracking/jsonl.ts';
 import { fanOut } from '../tracking/fan-out.ts';
-import { checkpointStep, latestCheckpoint } from '../training/checkpoint.ts';
+import { jsonlTracker } from '../tracking/jsonl.ts';
+import { newestCheckpoint } from '../training/checkpoint.ts';
 import { exampleSequences, rowToExample } from '../training/conversations.ts';
 import { type Demonstration, type SftStep, sft, sftSteps } from '../training/sft.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { reportingRows } from './datasets.ts';
 import { locateModel, loraOf } from './model.ts';
+import { type ResumePoint, resumePoint } from './resume.ts';
 import { howToContinue } from './rl-report.ts';
-import { openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
+import { bytesOf, openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { resultLine } from './summary.ts';
 
 type SftContext = CommandContext<typeof sftOptions>;
@@ -41,16 +43,22 @@ async function openPolicy(context: SftContext): Promise<PolicyEngine> {
 
 /** The command; `open` makes the engine. */
 export async function fineTune(context: SftContext, open: () => Promise<PolicyEngine>): Promise<undefined> {
-  const { values, cwd, configFile } = context;
+  const { values, cwd, configFile, stderr } = context;
   const began = performance.now();
   const run = runDirectory(values, { command: 'sft', configFile, cwd });
+  const from = await resumePoint(run, values, stderr);
   const policy = await open();
   try {
     const examples = demonstrations(values['data.dataset'], values['data.max_samples'], policy, context);
     const heldOutPath = values['eval.dataset'];
     const heldOut = heldOutPath ? demonstrations(heldOutPath, values['eval.max_samples'], policy, context) : undefined;
-    await openRunDirectory(run, sftOptions, values, { resume: values['ckpt.load_enable'] });
-    await learn({ examples, heldOut }, policy, run, context, began);
+    const notice = (message: string) => stderr.write(`${message}\n`);
+    const lock = await openRunDirectory(run, sftOptions, values, { resume: values['ckpt.load_enable'], notice });
+    try {
+      await learn({ examples, heldOut, from }, policy, run, context, began);
+    } finally {
+      await lock.release();
+    }
   } finally {
     await policy.close();
   }
@@ -81,16 +89,22 @@ function demonstrations(
 }
 
 async function learn(
-  data: { readonly examples: readonly Demonstration[]; readonly heldOut: readonly Demonstration[] | undefined },
+  {
+    from,
+    ...data
+  }: {
+    readonly examples: readonly Demonstration[];
+    readonly heldOut: readonly Demonstration[] | undefined;
+    readonly from: ResumePoint | undefined;
+  },
   { learner }: PolicyEngine,
   run: RunDirectory,
   { values, stdout, stderr, interrupt }: SftContext,
   began: number,
 ): Promise<void> {
-  const { 'train.batch_size': batchSize, 'train.seed': seed, 'ckpt.load_enable': resume } = values;
+  const { 'train.batch_size': batchSize, 'train.seed': seed } = values;
   const passes = sftSteps(data.examples.length, batchSize, values['train.max_epochs']);
   const steps = Math.min(passes, values['train.max_steps'] ?? passes);
-  const checkpoint = resume ? latestCheckpoint(run.checkpoints) : undefined;
   const trackers = fanOut(
     [
       consoleTracker({
@@ -104,10 +118,16 @@ async function learn(
         intervalSteps: values['logger.logging_steps'],
         intervalMs: 1000 * values['logger.console_interval'],
       }),
-      await jsonlTracker({ dir: run.dir, ...(checkpoint ? { resumeAfter: checkpointStep(checkpoint) } : {}) }),
+      await jsonlTracker({
+        dir: run.dir,
+        ...(from && { resumeAfter: from.state.step, cursor: from.state.trackers?.jsonl }),
+      }),
     ],
-    { report: message => stderr.write(`${message}
-`) },
+    {
+      report: message =>
+        stderr.write(`${message}
+`),
+    },
   );
   let [first, last]: (SftStep | undefined)[] = [];
   try {
@@ -128,8 +148,12 @@ async function learn(
         directory: run.checkpoints,
         every: values['ckpt.save_steps'],
         keep: values['ckpt.max_num'],
-        resume,
+        maxBytes: bytesOf(values['ckpt.max_mem']),
+        model: values['ckpt.save_hf'],
+        config: lastingOptions(values),
+        resume: from?.directory,
       },
+      log: message => stderr.write(`${message}\n`),
       record: ({ index, metrics }) => trackers.log({ step: index, metrics }),
       stop: interrupt.signal,
     });
@@ -141,7 +165,7 @@ async function learn(
     await trackers.close();
   }
   if (interrupt.signal.aborted) {
-    stdout.write(`${howToContinue(run, latestCheckpoint(run.checkpoints), 'sft')}\n`);
+    stdout.write(`${howToContinue(run, newestCheckpoint(run.checkpoints), 'sft')}\n`);
     return;
   }
   await learner.export(run.model);

@@ -1,17 +1,27 @@
-import { z } from 'zod';
 import { agentOptions } from '../agents/options.ts';
 import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
 import { options } from '../options/option.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { trackingOptions } from '../tracking/options.ts';
-import { evalOptions, evalSamplingOptions, rlTrainOptions, trainOptions } from '../training/options.ts';
+import {
+  evalOptions,
+  evalSamplingOptions,
+  evalTasksOptions,
+  rlTrainOptions,
+  trainOptions,
+} from '../training/options.ts';
 import { compose, pick } from './compose.ts';
 
 /** Every option of `tokenloop eval`. */
 export const evaluationOptions = compose(
   pick(modelOptions, 'model.model_name_or_path', 'model.model_revision'),
   pick(loraOptions, 'ds.lora.adapter'),
-  options({ 'eval.dataset': { schema: z.string().min(1), help: evalOptions['eval.dataset'].help } }),
+  options({
+    'eval.dataset': {
+      schema: evalTasksOptions['eval.dataset'].schema.unwrap(),
+      help: 'Tasks to evaluate on: JSONL files, each a path or name=path, under which its metrics appear',
+    },
+  }),
   pick(evalOptions, 'eval.max_samples'),
   evalSamplingOptions,
   pick(

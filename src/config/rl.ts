@@ -7,9 +7,12 @@ import { overlapOptions } from '../rollout/overlap-options.ts';
 import { trackingOptions } from '../tracking/options.ts';
 import { actorScheduleOptions, criticOptions } from '../training/optimizer-options.ts';
 import {
+  averageOptions,
+  bestOptions,
   checkpointOptions,
   evalOptions,
   evalSamplingOptions,
+  evalTasksOptions,
   referenceOptions,
   rlTrainOptions,
   trainOptions,
@@ -33,9 +36,12 @@ export const rlOptions = compose(
   loraOptions,
   trainOptions,
   rlTrainOptions,
+  evalTasksOptions,
   evalOptions,
   evalSamplingOptions,
+  averageOptions,
   checkpointOptions,
+  bestOptions,
   engineOptions,
   separateOptions,
   trackingOptions,

@@ -4,7 +4,7 @@ import { options } from '../options/option.ts';
 import { dataOptions } from '../rollout/options.ts';
 import { trackingOptions } from '../tracking/options.ts';
 import { scheduleOptions } from '../training/optimizer-options.ts';
-import { checkpointOptions, evalOptions, sftTrainOptions, trainOptions } from '../training/options.ts';
+import { checkpointOptions, evalOptions, heldOutOptions, sftTrainOptions, trainOptions } from '../training/options.ts';
 import { compose, pick } from './compose.ts';
 
 /** Every option of `tokenloop sft`. */
@@ -34,6 +34,7 @@ export const sftOptions = compose(
   sftTrainOptions,
   scheduleOptions,
   loraOptions,
+  heldOutOptions,
   evalOptions,
   checkpointOptions,
   engineOptions,

@@ -1,9 +1,11 @@
-import type { Episode } from '../episode/episode.ts';
+import { type Episode, episodeReward } from '../episode/episode.ts';
 import type { Task } from '../episode/task.ts';
 import { checkFailureRate } from '../rollout/failures.ts';
-import { type EpisodeGroup, type RolloutContext, runGroups } from '../rollout/groups.ts';
+import { type EpisodeGroup, episodesOf, type RolloutContext, runGroups } from '../rollout/groups.ts';
 import { episodeMetrics, mean } from '../rollout/metrics.ts';
 import { seedOf } from '../rollout/seeds.ts';
+import { standardError } from './bootstrap.ts';
+import type { Baseline } from './gain.ts';
 
 /** How a policy is evaluated, and when. */
 export interface EvaluationPlan {
@@ -13,16 +15,45 @@ export interface EvaluationPlan {
   readonly samples?: number | undefined;
   /** Of sampling; 0.6 when not given, 0 is greedy. */
   readonly temperature?: number | undefined;
+  /** One more attempt per task that takes the most probable token each time, reported by itself. */
+  readonly greedy?: boolean | undefined;
+  /** The moving average of the weights is evaluated, too: as `eval_ema/…`. Only in training. */
+  readonly average?: boolean | undefined;
   /** An attempt with at least this score has solved its task; 1 when not given. */
   readonly passScore?: number | undefined;
   /** In [0, 1]: more failed episodes than that make the evaluation an error; 0.5 when not given. */
   readonly maxFailureRate?: number | undefined;
 }
 
+/** How one task went. */
+export interface TaskResult {
+  readonly id: string;
+  readonly source: string;
+  /** Attempts, how many of them solved the task and how many failed. */
+  readonly attempts: number;
+  readonly solved: number;
+  readonly failed: number;
+  /** Mean reward of the attempts that did not fail; absent when all of them did. */
+  readonly reward?: number;
+}
+
 export interface Evaluation {
   /** `eval/<source>/<name>`: pass1 … pass{samples}, failed_rate, and everything that episodeMetrics gives. */
   readonly metrics: Readonly<Record<string, number>>;
+  readonly tasks: readonly TaskResult[];
   readonly episodes: readonly Episode[];
+  /** Number of updates that the policy had had. */
+  readonly version: number;
+}
+
+/** What an evaluation is held against. */
+export interface EvaluationSubject {
+  /** Updates of the weights that are to be evaluated: tokens of others are an error. */
+  readonly version: number;
+  /** First word of the metrics; `eval` when not given. */
+  readonly prefix?: string | undefined;
+  /** The evaluation before training; this one becomes it where there is none yet. */
+  readonly baseline?: Baseline | undefined;
 }
 
 /** Whether an evaluation belongs after so many steps of a run. */
@@ -32,51 +63,103 @@ export function isDue({ every }: EvaluationPlan, step: number, steps: number): b
 
 /**
  * Attempts every task and reports by task source. Environments and sampling get the same seeds in every evaluation of a
- * run, so that two evaluations differ by the policy alone. A failed attempt has not solved its task.
+ * run, so that two evaluations differ by the policy alone. A failed attempt has not solved its task. Throws when a token
+ * was sampled with other weights than those that are evaluated.
  */
 export async function evaluate(
   tasks: readonly Task[],
   plan: EvaluationPlan,
   training: RolloutContext,
+  { version, prefix = 'eval', baseline }: EvaluationSubject,
 ): Promise<Evaluation> {
-  const { samples = 1, temperature = 0.6, passScore = 1, maxFailureRate = 0.5 } = plan;
+  const { samples = 1, temperature = 0.6, greedy = false, passScore = 1, maxFailureRate = 0.5 } = plan;
   const context = { ...training, params: { ...training.params, temperature } };
   const specs = tasks.map(task => {
     const group = `eval:${task.id}`;
-    return { task, group, samples, environmentSeed: seedOf(context.seed, 'environment', group) };
+    return { task, group, samples, greedy, environmentSeed: seedOf(context.seed, 'environment', group) };
   });
   const began = performance.now();
   const groups = await runGroups(specs, context);
   const seconds = (performance.now() - began) / 1000;
-  const episodes = groups.flatMap(group => group.episodes);
+  const episodes = episodesOf(groups);
   checkFailureRate(episodes, maxFailureRate, 'eval');
+  refuseStale(episodes, version);
 
-  const bySource = new Map<string, EpisodeGroup[]>();
-  for (const group of groups) {
-    const source = group.task.source ?? 'tasks';
-    const known = bySource.get(source);
-    if (known === undefined) bySource.set(source, [group]);
-    else known.push(group);
+  const results = groups.map(group => taskResult(group, passScore));
+  const gains = baseline?.compare(scoresOf(results)) ?? {};
+  const metrics: Record<string, number> = { 'timing/evaluation': seconds, [`${prefix}/policy_version`]: version };
+  for (const source of new Set(results.map(result => result.source))) {
+    const of = groups.filter(group => sourceOf(group.task) === source);
+    const solved = results.filter(result => result.source === source).map(result => result.solved);
+    const all = { ...sourceMetrics(of, solved, samples), ...greedyMetrics(of, passScore), ...gains[source] };
+    for (const [name, value] of Object.entries(all)) metrics[`${prefix}/${source}/${name}`] = value;
   }
-  const metrics: Record<string, number> = { 'timing/evaluation': seconds };
-  for (const [source, of] of bySource) {
-    for (const [name, value] of Object.entries(sourceMetrics(of, samples, passScore))) {
-      metrics[`eval/${source}/${name}`] = value;
-    }
-  }
-  return { metrics, episodes };
+  return { metrics, tasks: results, episodes, version };
 }
 
-function sourceMetrics(groups: readonly EpisodeGroup[], samples: number, passScore: number): Record<string, number> {
+function sourceOf({ source = 'tasks' }: Task): string {
+  return source;
+}
+
+function refuseStale(episodes: readonly Episode[], version: number): void {
+  for (const { id, segments } of episodes) {
+    const stale = segments.flatMap(segment => (segment.source === 'policy' ? [...segment.versions] : []));
+    const other = stale.find(one => one !== version);
+    if (other === undefined) continue;
+    throw new Error(
+      `episode ${id} was sampled with version ${other} of the weights, and version ${version} was evaluated`,
+    );
+  }
+}
+
+function taskResult({ task, episodes }: EpisodeGroup, passScore: number): TaskResult {
+  const finished = episodes.filter(({ outcome }) => outcome.kind !== 'failed');
+  return {
+    id: task.id,
+    source: sourceOf(task),
+    attempts: episodes.length,
+    solved: episodes.filter(episode => isSolved(episode, passScore)).length,
+    failed: episodes.length - finished.length,
+    ...(finished.length > 0 && { reward: mean(finished.map(episodeReward)) }),
+  };
+}
+
+/** By source and task: the share of attempts that solved it. */
+export function scoresOf(tasks: readonly TaskResult[]): Record<string, Record<string, number>> {
+  const scores: Record<string, Record<string, number>> = {};
+  for (const { source, id, solved, attempts } of tasks) {
+    scores[source] ??= {};
+    scores[source][id] = solved / attempts;
+  }
+  return scores;
+}
+
+/** Standard errors are of the mean over tasks, whose attempts depend on each other: Miller, arXiv 2411.00640, eq. 4. */
+function sourceMetrics(
+  groups: readonly EpisodeGroup[],
+  solved: readonly number[],
+  samples: number,
+): Record<string, number> {
   const episodes = groups.flatMap(group => group.episodes);
-  const solved = groups.map(group => group.episodes.filter(episode => isSolved(episode, passScore)).length);
+  const rewards = groups.flatMap(group => {
+    const finished = group.episodes.filter(({ outcome }) => outcome.kind !== 'failed');
+    return finished.length > 0 ? [mean(finished.map(episodeReward))] : [];
+  });
   const metrics: Record<string, number> = {
     ...episodeMetrics(episodes),
     failed_rate: mean(episodes.map(({ outcome }) => (outcome.kind === 'failed' ? 1 : 0))),
+    reward_se: standardError(rewards),
+    pass1_se: standardError(solved.map(count => count / samples)),
   };
   for (let k = 1; k < samples; k *= 2) metrics[`pass${k}`] = mean(solved.map(count => passAtK(samples, count, k)));
   metrics[`pass${samples}`] = mean(solved.map(count => passAtK(samples, count, samples)));
   return metrics;
+}
+
+function greedyMetrics(groups: readonly EpisodeGroup[], passScore: number): Record<string, number> {
+  const attempts = groups.flatMap(({ greedy }) => greedy ?? []);
+  if (attempts.length === 0) return {};
+  return { greedy_pass1: mean(attempts.map(attempt => (isSolved(attempt, passScore) ? 1 : 0))) };
 }
 
 function isSolved({ outcome, score }: Episode, passScore: number): boolean {

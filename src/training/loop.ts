@@ -41,7 +41,7 @@ export interface LoopParts {
   readonly turnRows: boolean;
   /** Moves the reference after a step, if that is due. */
   readonly follow: (step: number) => Promise<void>;
-  readonly update: Pick<UpdateOptions, 'batchSize' | 'epochs' | 'temperature' | 'learningRate'>;
+  readonly update: Pick<UpdateOptions, 'batchSize' | 'epochs' | 'temperature' | 'learningRate' | 'averageBeta'>;
   readonly seed: number;
   readonly start: Progress;
   /** Steps of the whole run. */
@@ -75,12 +75,22 @@ export async function* loop(parts: LoopParts): AsyncGenerator<TrainStep> {
     const ended = performance.now();
     progress = { step: index, updates: progress.updates + learned.updates };
 
-    const evaluation = await parts.evaluate(index);
     const timing = { 'timing/broadcast': seconds(publishing, ended), 'timing/step_total': seconds(began, ended) };
-    const metrics = { ...batch.metrics, ...learned.metrics, ...timing, ...evaluation?.metrics };
-    yield* given({ index, metrics, episodes: batch.episodes, ...(evaluation ? { evaluation } : {}) });
+    const done = { index, metrics: { ...batch.metrics, ...learned.metrics, ...timing }, episodes: batch.episodes };
+    yield* given(await evaluated(done));
     if (index >= steps || stop.aborted) return;
     began = performance.now();
+  }
+
+  /** The step with its evaluation; one that fails does not lose the step. */
+  async function evaluated(step: TrainStep): Promise<TrainStep> {
+    try {
+      const evaluation = await parts.evaluate(step.index);
+      return evaluation ? { ...step, metrics: { ...step.metrics, ...evaluation.metrics }, evaluation } : step;
+    } catch (error) {
+      await parts.record(step, progress);
+      throw error;
+    }
   }
 
   async function* given(step: TrainStep): AsyncGenerator<TrainStep> {

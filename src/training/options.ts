@@ -67,14 +67,29 @@ export const referenceOptions = options({
   },
 });
 
-export const evalOptions = options({
+/** Held-out demonstrations of `sft`. */
+export const heldOutOptions = options({
   'eval.dataset': {
     schema: z.string().min(1).optional(),
     help: 'Held-out data (JSONL), evaluated before and after training; without it there is no evaluation',
   },
+});
+
+const datasets = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
+
+/** Tasks that policies are evaluated on. */
+export const evalTasksOptions = options({
+  'eval.dataset': {
+    schema: datasets.optional(),
+    help: 'Held-out tasks: JSONL files, each a path or name=path, under which its metrics appear; evaluated before and after training. Without it there is no evaluation',
+    aliases: ['eval_dataset'],
+  },
+});
+
+export const evalOptions = options({
   'eval.max_samples': {
     schema: z.int().min(1).optional(),
-    help: 'Use only so many rows from the beginning of eval.dataset',
+    help: 'Use only so many rows from the beginning of each file of eval.dataset',
     unit: 'rows',
   },
   'eval.steps': {
@@ -95,6 +110,10 @@ export const evalSamplingOptions = options({
     schema: z.int().min(1).default(1),
     help: 'Attempts per task; pass@k is reported for k up to this number',
     unit: 'episodes',
+  },
+  'eval.greedy_enable': {
+    schema: z.boolean().default(false),
+    help: 'One more attempt per task that takes the most probable token each time, reported as greedy_pass1',
   },
   'eval.pass_score': {
     schema: z.number().default(1),
@@ -125,11 +144,51 @@ export const checkpointOptions = options({
   },
   'ckpt.max_num': {
     schema: z.int().min(1).default(3),
-    help: 'Checkpoints kept; the oldest go first',
+    help: 'Checkpoints kept beside the best one; the oldest go first',
+  },
+  'ckpt.max_mem': {
+    schema: z.number().positive().optional(),
+    help: 'Room of all checkpoints together; the oldest go first, never the newest or the best. Without it no limit',
+    unit: 'GB',
+  },
+  'ckpt.save_hf': {
+    schema: z.boolean().default(false),
+    help: 'Each checkpoint also holds the weights as a model (Hugging Face layout), in its folder model',
+    aliases: ['save_hf_ckpt'],
   },
   'ckpt.load_enable': {
     schema: z.boolean().default(false),
     help: 'Continue from the newest checkpoint in ckpt.path',
     aliases: ['load_checkpoint'],
+  },
+});
+
+/** Which checkpoint is the best: of `rl`, whose evaluations have several numbers. */
+export const bestOptions = options({
+  'ckpt.best_metric_key': {
+    schema: z.string().min(1).optional(),
+    help: 'Metric of evaluations, as in eval/<source>/pass1, whose best value gets a checkpoint that is kept; none = no such checkpoint. Without it the first that ends in pass1',
+  },
+  'ckpt.best_metric_mode': {
+    schema: z.enum(['max', 'min']).default('max'),
+    help: 'Whether the largest or the smallest value of ckpt.best_metric_key is the best',
+  },
+});
+
+/** A moving average of the weights. */
+export const averageOptions = options({
+  'train.enable_ema': {
+    schema: z.boolean().default(false),
+    help: 'Keep an exponential moving average of the weights, moved at each update; it costs one more copy of them and is written to <model>_ema after the last step',
+    aliases: ['enable_ema'],
+  },
+  'train.ema_beta': {
+    schema: z.number().min(0).lt(1).optional(),
+    help: 'Share of itself that the average keeps at each update. Without it 0.992',
+    aliases: ['ema_beta'],
+  },
+  'eval.ema_enable': {
+    schema: z.boolean().default(false),
+    help: 'Evaluate the averaged weights beside the policy, as eval_ema/<source>/…',
   },
 });

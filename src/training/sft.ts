@@ -26,6 +26,8 @@ export interface SftOptions {
   readonly checkpoints?: CheckpointOptions | undefined;
   /** Told of every step before its checkpoint is written. */
   readonly record?: ((step: SftStep) => void | Promise<void>) | undefined;
+  /** Told about what does not stop the run; Node's process warnings when not given. */
+  readonly log?: ((message: string) => void) | undefined;
   /** Ends the run after the step under way, with a checkpoint where there are any. */
   readonly stop?: AbortSignal | undefined;
 }
@@ -45,8 +47,9 @@ export function sftSteps(examples: number, batchSize: number, epochs: number): n
 /** Supervised fine-tuning: the mean negative log-likelihood of the predicted tokens of each batch is minimised. */
 export async function* sft(options: SftOptions): AsyncGenerator<SftStep, undefined> {
   const { learner, examples, heldOut, evaluateEvery, steps, batchSize, seed, checkpoints, stop } = options;
+  const { log = message => process.emitWarning(message) } = options;
   const order = new DataOrder(examples.length, seed);
-  const checkpointer = checkpoints && new Checkpointer(checkpoints, { learner, data: order, seed });
+  const checkpointer = checkpoints && new Checkpointer(checkpoints, { learner, data: order, seed, log });
   const learningRate = learningRates(options.optimizer ?? {}, steps);
   const evaluate = async (step: number): Promise<Record<string, number>> => {
     const due = step === 0 || step === steps || (evaluateEvery !== undefined && step % evaluateEvery === 0);
@@ -72,7 +75,7 @@ export async function* sft(options: SftOptions): AsyncGenerator<SftStep, undefin
 
   async function* given(done: SftStep): AsyncGenerator<SftStep> {
     await options.record?.(done);
-    await checkpointer?.saveIfDue({ step: done.index, updates: done.index });
+    await checkpointer?.after({ step: done.index, updates: done.index });
     yield done;
   }
 }

@@ -15,6 +15,8 @@ export interface UpdateOptions extends BatchOptions {
   readonly critic?: CriticTrainer | undefined;
   /** Only the critic learns. */
   readonly frozen?: boolean | undefined;
+  /** In [0, 1): share of itself that the average of the weights keeps at each update; without it there is none. */
+  readonly averageBeta?: number | undefined;
 }
 
 export interface UpdateResult {
@@ -42,7 +44,7 @@ export async function update(
   { advantages, returns }: Credit,
   options: UpdateOptions,
 ): Promise<UpdateResult> {
-  const { critic, frozen = false, temperature } = options;
+  const { critic, frozen = false, temperature, averageBeta } = options;
   const totals: Record<string, number> = {};
   let last: Record<string, number> = {};
   let updates = 0;
@@ -69,6 +71,7 @@ export async function update(
       await refuseNonFinite(learner, computed);
       const lr = options.learningRate(number);
       const { gradNorm } = await learner.optimizerStep({ lr });
+      if (averageBeta !== undefined) await learner.average?.update({ beta: averageBeta });
       metrics = { ...metrics, ...given, ...computed };
       last = { ...last, actor_lr: lr, actor_grad_norm: gradNorm };
     }

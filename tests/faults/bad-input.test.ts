@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { brokenCopy, bytes, config, tensors } from '../support/broken.ts';
@@ -37,12 +37,12 @@ const inProcess: Execution = async argv => {
 };
 
 /** Runs the small job with what is wrong. Returns the directory that the run was given. */
-async function refuse({ what, make, argv, code, says }: Case, execute: Execution): Promise<string> {
+async function refuse({ what, make, argv, code, says }: Case, execute: Execution, out = /^$/): Promise<string> {
   await make?.();
   const run = `run of ${what}`;
   const base = argv.includes('--config') ? [] : ['--config', 'rl.yaml'];
   const ended = await execute(['rl', ...base, '--run.dir', run, ...argv]);
-  expect(ended).toEqual({ code, out: '', err: expect.stringMatching(says) });
+  expect(ended).toEqual({ code, out: expect.stringMatching(out), err: expect.stringMatching(says) });
   expect(ended.err).toMatch(/^(tokenloop: [^\n]+\n)+$/);
   expect(ended.err).not.toMatch(/^\s+at .*:\d+/m);
   return join(cwd, run);
@@ -179,8 +179,9 @@ describe('checkpoints', () => {
 
 /** It goes wrong in the first step: the run directory says how far the run came, in whole lines. */
 async function stopped(fault: Case) {
-  const run = await refuse(fault, asProcess);
-  expect(below(run)).toEqual(['config.yaml', 'episodes.jsonl', 'metrics.jsonl']);
+  const run = await refuse(fault, asProcess, /^failed episodes +count +the first\n.*\n\w+ +12 +step 1, train, .*\n$/);
+  expect(below(run)).toEqual(['config.yaml', 'episodes.jsonl', 'failures.json', 'metrics.jsonl']);
+  expect(Object.values(JSON.parse(readFileSync(join(run, 'failures.json'), 'utf8')))).toMatchObject([{ count: 12 }]);
   expect(readRecords(join(run, 'metrics.jsonl'))).toEqual([]);
 }
 

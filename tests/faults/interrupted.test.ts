@@ -17,9 +17,12 @@ const paused = (run: string, step: number, until: 'interrupt' | 'never') => {
   return start(argv(run), { cwd, env });
 };
 
+const TAKEN_OVER = /^took .* over from process \d+ on .*, which has ended without giving it back\n$/;
+
 /** Continues the run to its end and compares it with the one that was never stopped. */
-async function expectToEndAsIfNeverStopped(run: string): Promise<void> {
-  expect(await tokenloop(argv(run, '--ckpt.load_enable'), { cwd })).toMatchObject({ code: 0, err: '' });
+async function expectToEndAsIfNeverStopped(run: string, { killed = false } = {}): Promise<void> {
+  const { code, err } = await tokenloop(['rl', '--resume', run], { cwd });
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(killed ? TAKEN_OVER : /^$/) });
   expect(lastingMetrics(join(cwd, run))).toEqual(lastingMetrics(join(cwd, 'whole')));
   const episodes = (of: string) => readRecords(join(cwd, of, 'episodes.jsonl'));
   expect(episodes(run)).toEqual(episodes('whole'));
@@ -44,7 +47,7 @@ describe('a killed run', () => {
     // What a kill inside the writing of a checkpoint, or of a line, leaves.
     mkdirSync(join(cwd, 'killed/checkpoints/step-00000004.tmp/learner'), { recursive: true });
     writeFileSync(join(cwd, 'killed/metrics.jsonl'), '{"step":4,"train/lo', { flag: 'a' });
-    await expectToEndAsIfNeverStopped('killed');
+    await expectToEndAsIfNeverStopped('killed', { killed: true });
     expect(checkpoints('killed')).toEqual(checkpoints('whole'));
   });
 
@@ -54,7 +57,7 @@ describe('a killed run', () => {
     child.kill('SIGKILL');
     await ended;
     const { code, err } = await tokenloop(argv('early', '--ckpt.load_enable'), { cwd });
-    expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(/^no checkpoint in .*early.*\n$/) });
+    expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(/^no checkpoint in .*early.*\ntook .*\n$/) });
     expect(lastingMetrics(join(cwd, 'early'))).toEqual(lastingMetrics(join(cwd, 'whole')));
   });
 });
@@ -66,7 +69,7 @@ describe('Ctrl-C', () => {
     child.kill('SIGINT');
     const { code, out, err } = await ended;
     expect({ code, err }).toEqual({ code: 130, err: expect.stringContaining('interrupted: finishing the step') });
-    expect(out).toContain('--run.dir interrupted --ckpt.load_enable');
+    expect(out).toContain('npx tokenloop rl --resume interrupted\n');
     expect(checkpoints('interrupted')).toEqual([2, 3].map(step => `checkpoints/step-0000000${step}`));
     expect(existsSync(join(cwd, 'interrupted/model'))).toBe(false);
     await expectToEndAsIfNeverStopped('interrupted');
