@@ -74,8 +74,6 @@ export interface TrainOptions extends AgentOptions {
   readonly selection?: (Omit<GroupSelection, 'accepts'> & { readonly filter: GroupFilter }) | undefined;
   /** Whether sampling and learning take turns, which they do when it is not given, or overlap, and how. */
   readonly pipeline?: PipelineChoice | undefined;
-  /** Whether sampling and learning take turns, which they do when it is not given, or overlap, and how. */
-  readonly pipeline?: PipelineChoice | undefined;
   /** Train each turn as a row of its own, with the context it was sampled in; one row an episode when not given. */
   readonly turnRows?: boolean | undefined;
   /** Episodes per task; 8 when not given. */
@@ -127,13 +125,7 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
     groups: groupsPerStep,
     deterministic: options.deterministic ?? false,
     oversampling: options.selection?.oversampling !== undefined,
-    evaluatesAverage: (evaluation as { average?: boolean } | undefined)?.average ?? false,
-  });
-  checkChoice(options.pipeline ?? {}, {
-    groups: groupsPerStep,
-    deterministic: options.deterministic ?? false,
-    oversampling: options.selection?.oversampling !== undefined,
-    evaluatesAverage: (evaluation as { average?: boolean } | undefined)?.average ?? false,
+    evaluatesAverage: evaluation?.average ?? false,
   });
   const tasks = complete(options.tasks, 'tasks');
   const heldOut = evaluation && complete(evaluation.tasks, 'eval');
@@ -151,7 +143,6 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
     const { learner, sampler } = policy;
     if (average) checkAverage(learner, average);
     else if (evaluation?.average) throw new Error('eval.ema_enable evaluates an average that train.enable_ema keeps');
-    checkEngine(options.pipeline ?? {}, policy);
     checkEngine(options.pipeline ?? {}, policy);
     const context = rolloutContext(policy, executor, { ...options, signal });
     const order = new TaskOrder(tasks, seed);

@@ -29,9 +29,9 @@ describe.skipIf(process.platform === 'win32')('no space left', () => {
   });
 
   it('for metrics the run goes on; for the model it ends, and every line is whole', async () => {
-    const { code, out, err } = await tokenloop(run('metrics', '--ckpt.save_steps', '100'), { cwd, fileLimit: 8 });
+    const { code, out, err } = await tokenloop(run('metrics', '--ckpt.save_steps', '100'), { cwd, fileLimit: 10 });
     expect({ code, err }).toEqual({ code: 1, err: tooLarge('/model') });
-    expect(out.match(/tracker jsonl failed, and the run goes on without it: EFBIG/g)).toHaveLength(1);
+    expect(out.match(/tracker jsonl: .*EFBIG.*; the run goes on/g)).toHaveLength(1);
     const left = ['config.yaml', 'episodes.jsonl', 'metrics.jsonl'];
     expect(below(join(cwd, 'metrics'))).toEqual(left);
     for (const file of left.slice(1)) readRecords(join(cwd, 'metrics', file));
