@@ -45,7 +45,8 @@ async function openPolicy(context: RlContext): Promise<PolicyEngine> {
     weightDecay: values['actor.adam.weight_decay'],
   };
   const model = await locateModel(values['actor.model_name_or_path'], values['actor.model_revision'], context);
-  const engine = { ...engineFromOptions(values), separate };
+  const gradientCheckpointing = values['actor.gradient_checkpointing_enable'];
+  const engine = { ...engineFromOptions(values), separate, gradientCheckpointing };
   return onnxPolicy({ ...engine, model, lora, adam, maxNorm: values['actor.max_norm'] });
 }
 
@@ -64,7 +65,10 @@ async function openCritic(context: RlContext): Promise<Critic> {
     : locateModel(own, revision, context));
   // The adapter of the policy is none for a value model.
   const lora = loraOf({ ...values, 'ds.lora.adapter': undefined }, context.cwd);
-  return onnxCritic({ ...engineFromOptions(values), model, lora, adam, maxNorm: values['critic.max_norm'] });
+  const gradientCheckpointing =
+    values['critic.gradient_checkpointing_enable'] ?? values['actor.gradient_checkpointing_enable'];
+  const maxNorm = values['critic.max_norm'];
+  return onnxCritic({ ...engineFromOptions(values), model, lora, adam, maxNorm, gradientCheckpointing });
 }
 
 /** The command; `open` makes the engine, and `openValues` the critic of an algorithm that needs one. */

@@ -38,6 +38,7 @@ async function openPolicy(context: SftContext): Promise<PolicyEngine> {
     initSeed: values['train.seed'],
     adam: { betas: values['adam.betas'], eps: values['adam.eps'], weightDecay: values['adam.weight_decay'] },
     maxNorm: values.max_norm,
+    gradientCheckpointing: values['model.gradient_checkpointing_enable'],
   });
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { evaluate, floats, gradientErrors, ints, wave } from '../../tests/support/graph.ts';
 import { ancestors, gradients } from './derivative.ts';
-import { constant, input, type Node, scalar } from './graph.ts';
+import { constant, input, type Node, recomputed, scalar } from './graph.ts';
 import * as ops from './ops.ts';
 
 /** The gradient of Σ y for a vector x of given values. */
@@ -154,5 +154,62 @@ describe('gradients', () => {
     expect(() => gradients(ops.reduceSum(x), [input('i', [2], 'int64')])).toThrow(
       'gradients: input of type int64 has no gradient',
     );
+  });
+});
+
+describe('recomputed', () => {
+  const LAYERS = 3;
+  const weights = Array.from({ length: LAYERS }, (_, i) => input(`w${i}`, [4, 4]));
+  /** Layers that keep what they compute, or do not. */
+  const network = (x: Node, keep: boolean) => {
+    const layer = (x: Node, w: Node) => ops.add(x, ops.silu(ops.linear(ops.rmsNorm(x, input('norm', [4]), 0.1), w)));
+    return weights.reduce((x, w) => (keep ? layer(x, w) : recomputed(() => layer(x, w))), x);
+  };
+  const feeds = {
+    x: wave(8),
+    norm: wave(4, 1),
+    ...Object.fromEntries(weights.map((_, i) => [`w${i}`, wave(16, i)])),
+  };
+  const gradientsOf = (keep: boolean) => {
+    const x = input('x', ['N', 4]);
+    const loss = ops.reduceSum(ops.square(network(ops.neg(x), keep)));
+    return { loss, grads: gradients(loss, [x, input('unused', [1]), ...weights]) };
+  };
+  const model = (keep: boolean) => {
+    const { loss, grads } = gradientsOf(keep);
+    return { loss, ...Object.fromEntries(grads.map((node, i) => [`g${i}`, node])) };
+  };
+
+  it('values give the same gradients, bit for bit', async () => {
+    expect(await evaluate(model(false), feeds, { N: 2 })).toEqual(await evaluate(model(true), feeds, { N: 2 }));
+  });
+
+  it('values are computed twice, the second time from what came into the region and after the regions behind it', () => {
+    const count = (keep: boolean, op: string) => {
+      const nodes = ancestors(Object.values(model(keep)));
+      return nodes.filter(node => node.op === op && node.shape.length === 2 && node.shape[0] === 'N').length;
+    };
+    // silu's derivative reads its input; that of the product needs no more than its inputs.
+    expect(count(false, 'rms')).toBe(2 * count(true, 'rms'));
+    expect(count(true, 'rms')).toBe(LAYERS);
+    const { grads } = gradientsOf(false);
+    const last = grads.at(-1)!;
+    // The gradient of the first layer needs that of the last: nothing of a layer is computed before its turn.
+    expect(ancestors([grads[2]!])).toContain(last);
+    const kept = gradientsOf(true).grads;
+    expect(ancestors([kept[2]!])).not.toContain(kept.at(-1));
+  });
+
+  it('values are not touched by gradients that are no numbers', async () => {
+    const x = input('x', ['N', 4]);
+    const inner = recomputed(() => ops.silu(ops.square(ops.neg(x))));
+    const [dx] = gradients(ops.reduceSum(ops.mul(inner, input('r', ['N', 4]))), [x]);
+    const r = floats(Number.NaN, 1, 1, Number.POSITIVE_INFINITY);
+    const { y } = await evaluate({ y: dx! }, { x: floats(1, -1, -2, -3), r }, { N: 1 });
+    const slope = (v: number) => {
+      const s = 1 / (1 + Math.exp(-(v * v)));
+      return 2 * v * (s + v * v * s * (1 - s));
+    };
+    for (const [i, v] of [-1, -2].entries()) expect(y![i + 1]).toBeCloseTo(slope(v), 5);
   });
 });

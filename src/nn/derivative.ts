@@ -1,6 +1,7 @@
 import { type Dim, type Node, scalar } from './graph.ts';
 import * as ops from './ops.ts';
 import { primitives } from './primitives/table.ts';
+import { Recomputation } from './recompute.ts';
 import { addDims, showShape } from './shape.ts';
 
 /** The nodes that `outputs` depend on, themselves included, in creation order (inputs before users). */
@@ -36,6 +37,9 @@ export function gradients(loss: Node, wrt: readonly Node[]): Node[] {
 
   const found = new Map<Node, Node[]>([[loss, [scalar(1)]]]);
   const totals = new Map<Node, Node>();
+  const recomputation = new Recomputation();
+  /** Nodes that were given a contribution since the way back last entered a region. */
+  const touched = new Set<Node>();
   for (const node of nodes.reverse()) {
     const contributions = found.get(node);
     if (!contributions || !wanted.has(node)) continue;
@@ -43,9 +47,17 @@ export function gradients(loss: Node, wrt: readonly Node[]): Node[] {
     totals.set(node, gradient);
     const { derivative } = primitives[node.op];
     if (derivative === 'none') continue;
-    for (const [i, contribution] of derivative(node, gradient, ops).entries()) {
+    if (recomputation.enters(node)) {
+      const settled = [...touched].filter(each => !totals.has(each));
+      for (const each of settled) found.set(each, [total(found.get(each)!)]);
+      recomputation.enter(node, [gradient, ...settled.map(each => found.get(each)![0]!)]);
+      touched.clear();
+    }
+    for (const [i, contribution] of derivative(recomputation.copyOf(node), gradient, ops).entries()) {
       const to = node.inputs[i]!;
-      if (contribution && wanted.has(to)) found.set(to, [...(found.get(to) ?? []), contribution]);
+      if (!contribution || !wanted.has(to)) continue;
+      found.set(to, [...(found.get(to) ?? []), contribution]);
+      touched.add(to);
     }
   }
   return wrt.map(node => totals.get(node) ?? ops.full(0, node.shape));
@@ -64,7 +76,13 @@ function total(contributions: readonly Node[]): Node {
     );
     rest = rest.filter(each => !tiles.includes(each));
   }
-  return [...rest, ...terms].reduce(ops.add);
+  // Single elements are put into the sum of the others instead of zeros that would be added to it.
+  const [single, dense] = [rest.filter(isSingle), rest.filter(each => !isSingle(each))];
+  const [first, ...others] = [...dense, ...terms, ...single] as [Node, ...Node[]];
+  return others.reduce((sum, each) => {
+    const [index, values] = each.inputs;
+    return isSingle(each) ? ops.putLast(index!, values!, each.shape.at(-1)!, sum) : ops.add(sum, each);
+  }, first);
 }
 
 /**
@@ -90,4 +108,5 @@ function findTiles(contributions: readonly Node[]): Node[] | undefined {
   return undefined;
 }
 
+const isSingle = ({ op, inputs }: Node) => op === 'putLast' && inputs.length === 2;
 const boundsOf = (pad: Node) => pad.attributes.bounds as readonly [Dim, Dim];

@@ -37,6 +37,7 @@ export const PRIMITIVES = [
   'softplus',
   'cast',
   'stopGradient',
+  'straightThrough',
   'matmul',
   'gemm',
   'reshape',
@@ -73,6 +74,8 @@ export interface Node<A extends Attributes = Attributes> {
   readonly attributes: A;
   readonly shape: Shape;
   readonly dtype: DType;
+  /** The call of `recomputed` that made it. */
+  readonly region?: number | undefined;
 }
 
 export interface Signature {
@@ -81,6 +84,23 @@ export interface Signature {
 }
 
 let created = 0;
+let regions = 0;
+let region: number | undefined;
+
+/**
+ * Values of the nodes that `build` makes are not kept for the way back: there `gradients` computes them anew from the
+ * values that came in from outside, one region after another (Chen et al., "Training deep nets with sublinear memory
+ * cost", 2016). Inside another such call it is part of that one.
+ */
+export function recomputed<T>(build: () => T): T {
+  if (region !== undefined) return build();
+  region = regions++;
+  try {
+    return build();
+  } finally {
+    region = undefined;
+  }
+}
 
 /** For `ops.ts` and this file: everyone else builds nodes through builders, which check. */
 export function createNode(
@@ -89,7 +109,7 @@ export function createNode(
   attributes: Attributes,
   { shape, dtype }: Signature,
 ): Node {
-  return Object.freeze({ id: created++, op, inputs, attributes, shape, dtype });
+  return Object.freeze({ id: created++, op, inputs, attributes, shape, dtype, region });
 }
 
 /** A tensor fed when the model runs (data, weights). */

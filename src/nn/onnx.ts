@@ -214,6 +214,17 @@ function prune(operators: readonly NodeProto[], outputs: readonly string[]): { l
 }
 
 /**
+ * Operators whose results nobody reads come last, the first made at the very end: the runtime walks back from the last
+ * of them first. A weight gradient is then computed as soon as what it needs is there, and lets go of it; in the order
+ * of creation all of them would wait for the gradient of the first layer, with every activation kept alive.
+ */
+function eagerLeaves(operators: readonly NodeProto[]): NodeProto[] {
+  const read = new Set(operators.flatMap(operator => operator.input));
+  const isLeaf = (operator: NodeProto) => !operator.output.some(value => read.has(value));
+  return [...operators.filter(operator => !isLeaf(operator)), ...operators.filter(isLeaf).reverse()];
+}
+
+/**
  * Writes the graph behind `outputs` (name → node) as one ONNX model. Equal operators and
  * constants are written once, what no output needs is left out (an input too: feeding it then is harmless).
  */
@@ -243,7 +254,7 @@ export function emit(outputs: Readonly<Record<string, Node>>, options: EmitOptio
     .map(([each, dims]) => ({ name: each, dims }));
   const graph = create(GraphProtoSchema, {
     name,
-    node: live,
+    node: eagerLeaves(live),
     initializer: writer.tensors.filter(each => read.has(each.name)),
     input: [
       ...inputs.map(each => valueInfo(each.name, each.dtype, each.shape)),

@@ -81,6 +81,9 @@ export const cast = (x: Node, dtype: DType): Node => (x.dtype === dtype ? x : ap
 /** The value without its gradient. */
 export const stopGradient = (x: Node): Node => apply('stopGradient', [x]);
 
+/** The value of `value`, with the gradient of `path`, which is not computed on the way forward. */
+export const straightThrough = (value: Node, path: Node): Node => apply('straightThrough', [value, path]);
+
 /** [..., m, k] x [..., k, n] → [..., m, n], equal leading dimensions. */
 export const matmul = (a: Node, b: Node): Node => apply('matmul', [a, b]);
 /** a [m, k], b [k, n] (each transposed if asked) → [m, n]. */
@@ -143,9 +146,9 @@ export const spread = (x: Node, { places, own, extra, line, repeated }: Spread):
   apply('spread', [x, places, own, extra, line, repeated]);
 /** x [..., V], index int64 [...] → [...]: one element of the last axis each. */
 export const takeLast = (x: Node, index: Node): Node => apply('takeLast', [x, index]);
-/** index int64 [...], values [...] → [..., size]: the values at their indices, zero elsewhere. */
-export const putLast = (index: Node, values: Node, size: Dim): Node =>
-  apply('putLast', [index, values], { size: [size] });
+/** index int64 [...], values [...] → [..., size]: the values at their indices, zero elsewhere, or added to `onto`. */
+export const putLast = (index: Node, values: Node, size: Dim, onto?: Node): Node =>
+  apply('putLast', onto ? [index, values, onto] : [index, values], { size: [size] });
 
 /** Every axis if none are named. */
 function reduction(

@@ -4,8 +4,8 @@ import { adapterSettings } from '../../nn/checkpoint/adapter.ts';
 import { readConfig } from '../../nn/checkpoint/directory.ts';
 import { checkMemory } from '../../nn/checkpoint/memory.ts';
 import { modelDirectory, type SourceOptions } from '../../nn/checkpoint/source.ts';
-import { loadRenderer } from '../../text/chat-renderer.ts';
 import type { Values } from '../../options/option.ts';
+import { loadRenderer } from '../../text/chat-renderer.ts';
 import { checkVocabulary } from '../../text/tokenizer.ts';
 import type { Critic, PolicyEngine } from '../contracts.ts';
 import type { Device } from './device.ts';
@@ -46,6 +46,10 @@ export interface OnnxPolicyOptions {
   readonly maxTokens?: number | undefined;
   /** Sequences that begin alike share the tokens they begin with in training; they do when not given. */
   readonly treePacking?: boolean | undefined;
+  /** Memory for logits while learning; 64 MiB when not given. */
+  readonly logitsBytes?: number | undefined;
+  /** Activations are computed anew on the way back instead of being kept; not when not given. */
+  readonly gradientCheckpointing?: boolean | undefined;
   readonly adam?: {
     readonly betas?: readonly [number, number] | undefined;
     readonly eps?: number | undefined;
@@ -135,6 +139,8 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
       device,
       maxTokens,
       treePacking: options.treePacking ?? true,
+      logitsBytes: options.logitsBytes,
+      recompute: options.gradientCheckpointing,
       betas: adam.betas ?? [0.9, 0.95],
       eps: adam.eps ?? 1e-8,
       weightDecay: adam.weightDecay ?? 0,
@@ -170,19 +176,7 @@ export function separateFromOptions(
 }
 
 /** The engine's share of the options of a command. */
-export function engineFromOptions(
-  values: EngineValues,
-): Pick<
-  OnnxPolicyOptions,
-  | 'threads'
-  | 'device'
-  | 'maxRows'
-  | 'prefillTokens'
-  | 'prefixCacheBytes'
-  | 'deterministic'
-  | 'maxTokens'
-  | 'treePacking'
-> {
+export function engineFromOptions(values: EngineValues) {
   return {
     threads: values['engine.threads'],
     device: values['engine.device'],
@@ -192,5 +186,6 @@ export function engineFromOptions(
     deterministic: values['engine.deterministic'],
     maxTokens: values['train.max_tokens_per_gpu'],
     treePacking: values['train.tree_packing_enable'],
-  };
+    logitsBytes: values['engine.logits_mb'] * MEBIBYTE,
+  } satisfies Partial<OnnxPolicyOptions>;
 }

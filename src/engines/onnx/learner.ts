@@ -1,11 +1,12 @@
 import { gradients } from '../../nn/derivative.ts';
 import { input, type Node } from '../../nn/graph.ts';
 import { trainingForm, valueForm, type Weights, weightInputs } from '../../nn/models/decoder.ts';
-import { view } from '../../nn/models/parameters.ts';
 import { emit } from '../../nn/onnx.ts';
 import type { ForwardResult, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
 import { checkSequence, inputTokens, membership, microBatches, type PackedBatch, packBatch } from './batch.ts';
 import type { Device } from './device.ts';
+import { Gradient } from './gradient.ts';
+import { HeadBlocks } from './head-blocks.ts';
 import { type LossProgram, replay } from './loss-program.ts';
 import type { Model } from './model.ts';
 import { AdamW, clipFactor, globalNorm } from './optimizer.ts';
@@ -21,6 +22,10 @@ export interface LearnerOptions {
   readonly maxTokens: number;
   /** Whether prefixes that sequences share are computed once; they are when not given. */
   readonly treePacking?: boolean | undefined;
+  /** Bytes of logits that exist at a time, for a full micro-batch; 64 MiB when not given. */
+  readonly logitsBytes?: number | undefined;
+  /** Whether activations inside a layer are computed anew on the way back instead of being kept. */
+  readonly recompute?: boolean | undefined;
   readonly betas: readonly [number, number];
   readonly eps: number;
   readonly weightDecay: number;
@@ -46,19 +51,23 @@ export class OnnxLearnerCore {
   readonly #optimizer: AdamW;
   /** Where the optimizer's state is while it is not in memory. */
   #away: PutAway | undefined;
-  /** The accumulated gradient, and the part that is added to it; made when first needed. */
-  #gradient: Float32Array | undefined;
-  #scratch: Float32Array | undefined;
+  readonly #gradient: Gradient;
+  /** Of a model that predicts tokens. */
+  readonly #head: HeadBlocks | undefined;
   readonly #sessions = new Map<string, Promise<TrainingSession>>();
   #forwardSession: Promise<Session> | undefined;
   readonly #predicts: 'tokens' | 'values';
-  /** True once a micro-batch has been accumulated since the last update. */
-  #accumulated = false;
 
   constructor(model: Model, options: LearnerOptions) {
     this.#model = model;
     this.#options = options;
     this.#predicts = model.config.head === 'score' ? 'values' : 'tokens';
+    if (this.#predicts === 'tokens') {
+      const { logitsBytes = 64 * 2 ** 20, maxTokens } = options;
+      const limit = { logits: logitsBytes / Float32Array.BYTES_PER_ELEMENT, tokens: maxTokens };
+      this.#head = new HeadBlocks(model.config, model.inputs, limit);
+    }
+    this.#gradient = new Gradient(model.layout, this.#head);
     // As usual, decay spares norms and biases.
     this.#optimizer = new AdamW(model.weights.length, { ...options, decayMask: model.layout });
   }
@@ -91,7 +100,7 @@ export class OnnxLearnerCore {
       names.map(name => [name, batch.sequences.map(() => new Float32Array(0))]),
     ) as Record<Name, Float32Array[]>;
     for (const { indices, packed } of this.#micro(batch)) {
-      const feeds = { ...this.#feeds(packed, batch.temperature), ...this.#model.views(weights) };
+      const feeds = { ...this.#feeds(packed, batch.temperature), ...this.#views(weights) };
       const outputs = await session.run(feeds, packed.symbols);
       for (const name of names) {
         const values = outputs[name] as Float32Array;
@@ -111,11 +120,11 @@ export class OnnxLearnerCore {
     const totals: Record<string, number> = { loss: 0 };
     for (const name of training.metrics) totals[name] = 0;
     for (const { indices, packed } of this.#micro(batch)) {
-      const feeds: Feeds = { ...this.#feeds(packed, batch.temperature), ...this.#model.views(this.#model.weights) };
+      const feeds: Feeds = { ...this.#feeds(packed, batch.temperature), ...this.#views(this.#model.weights) };
       for (const name of program.inputs) feeds[`loss.${name}`] = gather(batch.inputs[name]!, indices, packed.symbols.P);
       if (training.needsMembership) feeds.membership = membership(packed.offsets);
-      const outputs = await training.session.run(feeds, packed.symbols, { outputs: this.#gradientOutputs() });
-      this.#accumulate();
+      const outputs = await training.session.run(feeds, packed.symbols, { outputs: this.#gradient.outputs() });
+      this.#gradient.add(outputs, packed.feeds.tokens);
       totals.loss! += (outputs.loss as Float32Array)[0]!;
       for (const name of training.metrics) totals[name]! += (outputs[`metric.${name}`] as Float32Array)[0]!;
     }
@@ -124,9 +133,8 @@ export class OnnxLearnerCore {
 
   optimizerStep(lr: number): OptimizerStepResult {
     if (!(lr >= 0 && Number.isFinite(lr))) throw new RangeError(`the learning rate is ${lr}; expected a number ≥ 0`);
-    if (!this.#accumulated) throw new Error('an optimizer step needs a gradient: call forwardBackward first');
-    const gradient = this.#sum();
-    const gradNorm = globalNorm(gradient);
+    if (!this.#gradient.filled) throw new Error('an optimizer step needs a gradient: call forwardBackward first');
+    const gradNorm = globalNorm(this.#gradient.sum);
     if (!Number.isFinite(gradNorm)) {
       this.zeroGrad();
       throw new Error(
@@ -134,20 +142,19 @@ export class OnnxLearnerCore {
       );
     }
     this.#takeBack();
-    this.#optimizer.step(this.#model.weights, gradient, lr, clipFactor(gradNorm, this.#options.maxNorm));
+    this.#optimizer.step(this.#model.weights, this.#gradient.sum, lr, clipFactor(gradNorm, this.#options.maxNorm));
     this.#model.version += 1;
     this.zeroGrad();
     return { gradNorm, lr };
   }
 
   zeroGrad(): void {
-    this.#gradient?.fill(0);
-    this.#accumulated = false;
+    this.#gradient.clear();
   }
 
   /** A copy of the accumulated gradient, by parameter name (for tests and inspection). */
   gradient(): Record<string, Float32Array> {
-    return Object.fromEntries(this.#model.layout.map(p => [p.name, view(this.#sum(), p).slice()]));
+    return this.#gradient.byName();
   }
 
   /**
@@ -155,9 +162,8 @@ export class OnnxLearnerCore {
    * checkpoint needs it. Says how many bytes that was.
    */
   offload(): number {
-    if (this.#accumulated) throw new Error('a gradient is waiting for its optimizer step; offload after it');
-    const gradients = (this.#gradient?.byteLength ?? 0) + (this.#scratch?.byteLength ?? 0);
-    [this.#gradient, this.#scratch] = [undefined, undefined];
+    if (this.#gradient.filled) throw new Error('a gradient is waiting for its optimizer step; offload after it');
+    const gradients = this.#gradient.release();
     if (this.#away !== undefined || !this.#optimizer.holdsState) return gradients;
     const { firstMoment, secondMoment } = this.#optimizer.state();
     this.#away = new PutAway([firstMoment, secondMoment]);
@@ -210,23 +216,9 @@ export class OnnxLearnerCore {
     return { ...feeds, ...positions, inverse_temperature: Float32Array.of(1 / temperature) };
   }
 
-  #gradientOutputs(): Record<string, Float32Array> {
-    if (this.#accumulated) this.#scratch ??= new Float32Array(this.#model.weights.length);
-    const target = this.#accumulated ? this.#scratch! : this.#sum();
-    return Object.fromEntries(this.#model.layout.map(p => [`grad.${p.name}`, view(target, p)]));
-  }
-
-  #accumulate(): void {
-    if (this.#accumulated) {
-      const [sum, part] = [this.#sum(), this.#scratch!];
-      for (let i = 0; i < sum.length; i++) sum[i]! += part[i]!;
-    }
-    this.#accumulated = true;
-  }
-
-  #sum(): Float32Array {
-    this.#gradient ??= new Float32Array(this.#model.weights.length);
-    return this.#gradient;
+  #views(flat: Float32Array): Record<string, Float32Array> {
+    const views = this.#model.views(flat);
+    return this.#head ? { ...views, ...this.#head.views(views[this.#head.matrix.name]!) } : views;
   }
 
   #takeBack(): void {
@@ -237,21 +229,25 @@ export class OnnxLearnerCore {
   }
 
   async #createForwardSession(): Promise<Session> {
-    return Session.create(emit(this.#predictions(this.#weightInputs())), {
+    const { embedded: _, ...predictions } = this.#predictions(this.#weightInputs());
+    return Session.create(emit(predictions), {
       threads: this.#options.threads,
       device: this.#options.device,
     });
   }
 
   #weightInputs(): Weights {
-    return weightInputs(this.#model.inputs, this.#model.adapter);
+    const { inputs, adapter } = this.#model;
+    if (this.#head === undefined) return weightInputs(inputs, adapter);
+    return weightInputs([...inputs, ...this.#head.blocks], adapter, this.#head.names);
   }
 
-  #predictions(weights: Weights): Predictions {
+  #predictions(weights: Weights): Predictions & { readonly embedded?: Node } {
     const { config } = this.#model;
-    if (this.#predicts === 'values') return { values: valueForm(config, weights) };
-    const { logprobs, entropy } = trainingForm(config, weights);
-    return { logprobs, entropy };
+    const { recompute } = this.#options;
+    if (this.#predicts === 'values') return { values: valueForm(config, weights, { recompute }) };
+    const { logprobs, entropy, embedded } = trainingForm(config, weights, { recompute });
+    return { logprobs, entropy, embedded };
   }
 
   #trainingSession(program: LossProgram): Promise<TrainingSession> {
@@ -264,13 +260,15 @@ export class OnnxLearnerCore {
   }
 
   async #createTrainingSession(program: LossProgram): Promise<TrainingSession> {
-    const { layout } = this.#model;
     const weights = this.#weightInputs();
-    const { loss, metrics } = lossNodes(program, this.#predictions(weights));
-    const outputs: Parameters<typeof emit>[0] = { loss, ...metrics };
-    const names = layout.map(p => p.name);
-    const grads = gradients(loss, names.map(weights));
-    const model = emit({ ...outputs, ...Object.fromEntries(names.map((name, i) => [`grad.${name}`, grads[i]!])) });
+    const { embedded, ...predictions } = this.#predictions(weights);
+    const { loss, metrics } = lossNodes(program, predictions);
+    const wanted = Object.entries(this.#gradient.wanted(weights, embedded));
+    const found = gradients(
+      loss,
+      wanted.map(([, node]) => node),
+    );
+    const model = emit({ loss, ...metrics, ...Object.fromEntries(wanted.map(([name], i) => [name, found[i]!])) });
     return {
       session: await Session.create(model, { threads: this.#options.threads, device: this.#options.device }),
       metrics: Object.keys(program.metrics),

@@ -44,6 +44,11 @@ export const engineOptions = options({
     schema: z.boolean().default(false),
     help: 'What a request gets does not depend, in any bit, on the requests sampled beside it; slower',
   },
+  'engine.logits_mb': {
+    schema: z.number().positive().default(64),
+    help: 'Logits of a micro-batch that exist at a time while learning; a large vocabulary is worked through in blocks of this size',
+    unit: 'MB',
+  },
   'train.max_tokens_per_gpu': {
     schema: z.int().min(1).default(4096),
     help: 'Tokens of a micro-batch, a shared prefix counted once; gradients do not depend on it',
@@ -77,6 +82,11 @@ const adam = {
   weight_decay: { schema: z.number().min(0).default(0), help: 'Decoupled weight decay per unit of learning rate' },
 } as const;
 const maxNorm = { schema: z.number().positive().default(1), help: 'The global norm of the gradient is clipped to it' };
+
+const checkpointing = {
+  schema: z.boolean().default(false),
+  help: 'Keep only what goes into each layer, and compute the rest anew on the way back: less memory, a third more time',
+} as const;
 
 const revision = {
   schema: z.string().min(1).optional(),
@@ -142,6 +152,7 @@ export const actorOptions = options({
   'actor.adam.eps': adam.eps,
   'actor.adam.weight_decay': adam.weight_decay,
   'actor.max_norm': maxNorm,
+  'actor.gradient_checkpointing_enable': { ...checkpointing, aliases: ['gradient_checkpointing'] },
 });
 
 const critic = <T>({ schema, help }: { readonly schema: z.ZodDefault<z.ZodType<T>>; readonly help: string }) => ({
@@ -161,6 +172,10 @@ export const criticModelOptions = options({
   'critic.adam.eps': critic(adam.eps),
   'critic.adam.weight_decay': critic(adam.weight_decay),
   'critic.max_norm': critic(maxNorm),
+  'critic.gradient_checkpointing_enable': {
+    schema: z.boolean().optional(),
+    help: `${checkpointing.help}; without it as the policy`,
+  },
 });
 
 /** The model of `sft` and its optimizer. */
@@ -175,6 +190,7 @@ export const modelOptions = options({
   'adam.eps': adam.eps,
   'adam.weight_decay': adam.weight_decay,
   max_norm: maxNorm,
+  'model.gradient_checkpointing_enable': { ...checkpointing, aliases: ['gradient_checkpointing'] },
 });
 
 export type EngineValues = Values<typeof engineOptions>;

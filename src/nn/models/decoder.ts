@@ -1,23 +1,8 @@
-import { input, type Node, scalar } from '../graph.ts';
-import {
-  add,
-  exp,
-  gatherRows,
-  geluTanh,
-  linear,
-  logSoftmax,
-  mul,
-  neg,
-  reduceSum,
-  reshape,
-  rmsNorm,
-  silu,
-  slice,
-  softCap,
-  takeLast,
-} from '../ops.ts';
+import { input, type Node, recomputed, scalar } from '../graph.ts';
+import { add, gatherRows, geluTanh, linear, mul, reshape, rmsNorm, silu, slice } from '../ops.ts';
 import { type LayerInputs, normWeight } from './attention.ts';
 import type { DecoderConfig } from './families.ts';
+import { blockLogits, type TokenPredictions, tokenPredictions } from './head.ts';
 import { kindInput } from './layers.ts';
 import { type Adapter, adapt } from './lora.ts';
 import type { Parameter } from './parameters.ts';
@@ -35,17 +20,23 @@ export interface Weights {
   (name: string): Node;
   /** Changes the projections that it adapts. */
   readonly adapter?: Adapter | undefined;
+  /** Names of the blocks of rows under which a matrix is given (see `rowBlocks`). */
+  readonly blocks?: ReadonlyMap<string, readonly string[]> | undefined;
 }
 
 /** Graph inputs for every parameter of the layout, those of the adapter among them, under the parameter's name. */
-export function weightInputs(layout: readonly Parameter[], adapter?: Adapter): Weights {
+export function weightInputs(
+  layout: readonly Parameter[],
+  adapter?: Adapter,
+  blocks?: ReadonlyMap<string, readonly string[]>,
+): Weights {
   const nodes = new Map(layout.map(({ name, shape }) => [name, input(name, shape)]));
   const find = (name: string) => {
     const node = nodes.get(name);
     if (node === undefined) throw new Error(`the model has no parameter '${name}'`);
     return node;
   };
-  return Object.assign(find, { adapter });
+  return Object.assign(find, { adapter, blocks });
 }
 
 type Attend = (qkv: Node, layer: number) => Node;
@@ -54,34 +45,51 @@ function norm(config: DecoderConfig, x: Node, stored: Node): Node {
   return rmsNorm(x, normWeight(config, stored), config.rmsNormEps);
 }
 
-function decoderBlocks(config: DecoderConfig, weights: Weights, tokens: Node, attend: Attend): Node {
-  const { biases, intermediateSize, embeddingScale } = config;
-  const activate = { silu, geluTanh }[config.activation];
-  let x = gatherRows(weights('embed'), tokens);
-  if (embeddingScale !== 1) x = mul(x, scalar(embeddingScale));
-  for (let layer = 0; layer < config.layers; layer++) {
-    const weight = (name: string) => weights(`layers.${layer}.${name}`);
-    const project = (input: Node, name: string, bias: boolean) => {
-      const result = linear(input, weight(name), bias ? weight(`${name}_bias`) : undefined);
-      return weights.adapter ? adapt(weights.adapter, weights, `layers.${layer}.${name}`, input, result) : result;
-    };
-    const out = (result: Node, name: string) => (config.sandwichNorms ? norm(config, result, weight(name)) : result);
+/** Rows of the embedding: tokens int64 [n] -> [n, hidden]. */
+const embed = (weights: Weights, tokens: Node) => gatherRows(weights('embed'), tokens);
 
-    const qkv = project(norm(config, x, weight('input_norm')), 'qkv', biases.qkv);
-    x = add(x, out(project(attend(qkv, layer), 'o', biases.output), 'attention_out_norm'));
-    const gateUp = project(norm(config, x, weight('mlp_norm')), 'gate_up', biases.mlp);
-    const gate = slice(gateUp, 1, 0, intermediateSize);
-    const up = slice(gateUp, 1, intermediateSize, 2 * intermediateSize);
-    x = add(x, out(project(mul(activate(gate), up), 'down', biases.mlp), 'mlp_out_norm'));
+/** How whole sequences are computed. */
+export interface FormOptions {
+  /** Values inside a layer are not kept for the way back but computed anew (see `recomputed`). */
+  readonly recompute?: boolean | undefined;
+}
+
+function decoderBlocks(
+  config: DecoderConfig,
+  weights: Weights,
+  embedded: Node,
+  attend: Attend,
+  { recompute = false }: FormOptions,
+): Node {
+  const { embeddingScale } = config;
+  let x = embeddingScale === 1 ? embedded : mul(embedded, scalar(embeddingScale));
+  for (let layer = 0; layer < config.layers; layer++) {
+    const block = () => decoderBlock(config, weights, x, attend, layer);
+    x = recompute ? recomputed(block) : block();
   }
   return x;
 }
 
-/** Logits of some rows of the last hidden state: [R, hidden] -> [R, V]. */
-function head(config: DecoderConfig, weights: Weights, rows: Node): Node {
-  const logits = linear(norm(config, rows, weights('norm')), weights(config.tied ? 'embed' : 'lm_head'));
-  return config.logitCap === null ? logits : softCap(logits, config.logitCap);
+function decoderBlock(config: DecoderConfig, weights: Weights, input: Node, attend: Attend, layer: number): Node {
+  const { biases, intermediateSize } = config;
+  const activate = { silu, geluTanh }[config.activation];
+  const weight = (name: string) => weights(`layers.${layer}.${name}`);
+  const project = (input: Node, name: string, bias: boolean) => {
+    const result = linear(input, weight(name), bias ? weight(`${name}_bias`) : undefined);
+    return weights.adapter ? adapt(weights.adapter, weights, `layers.${layer}.${name}`, input, result) : result;
+  };
+  const out = (result: Node, name: string) => (config.sandwichNorms ? norm(config, result, weight(name)) : result);
+
+  const qkv = project(norm(config, input, weight('input_norm')), 'qkv', biases.qkv);
+  const x = add(input, out(project(attend(qkv, layer), 'o', biases.output), 'attention_out_norm'));
+  const gateUp = project(norm(config, x, weight('mlp_norm')), 'gate_up', biases.mlp);
+  const gate = slice(gateUp, 1, 0, intermediateSize);
+  const up = slice(gateUp, 1, intermediateSize, 2 * intermediateSize);
+  return add(x, out(project(mul(activate(gate), up), 'down', biases.mlp), 'mlp_out_norm'));
 }
+
+/** Name of the vocabulary projection. */
+export const headName = ({ tied }: Pick<DecoderConfig, 'tied'>): string => (tied ? 'embed' : 'lm_head');
 
 /** One node for each kind of layer, and which of them a layer reads. */
 function layerInputs(
@@ -102,13 +110,11 @@ function layerInputs(
   };
 }
 
-export interface TrainingGraph {
+export interface TrainingGraph extends TokenPredictions {
   /** [P, V] before temperature. */
   readonly logits: Node;
-  /** [P] log-probability of each predicted token, after temperature. */
-  readonly logprobs: Node;
-  /** [P] entropy in nats, after temperature. */
-  readonly entropy: Node;
+  /** [B*Q, hidden] the rows of the embedding that `tokens` name. */
+  readonly embedded: Node;
 }
 
 /**
@@ -118,7 +124,7 @@ export interface TrainingGraph {
  * for each class, additive, for each window (see `kindInput`), and the indices of `spread`: `keys` [M], `own` and `line`
  * [N], `extra` [E, R], `repeated` [N, 1].
  */
-function packedForm(config: DecoderConfig, weights: Weights): Node {
+function packedForm(config: DecoderConfig, weights: Weights, embedded: Node, options: FormOptions): Node {
   const inputs = layerInputs(config, weights, (name, columns) => input(name, [TOKENS, columns]));
   const classes = Array.from({ length: ROW_CLASSES }, (_, c) => c);
   const masks = config.windows.map((_, kind) => classes.map(c => input(kindInput(maskInput(c), kind), maskShape(c))));
@@ -129,34 +135,40 @@ function packedForm(config: DecoderConfig, weights: Weights): Node {
     line: input('line', [TOKENS], 'int64'),
     repeated: input('repeated', [TOKENS, 1]),
   };
-  return decoderBlocks(config, weights, input('tokens', [TOKENS], 'int64'), (qkv, layer) =>
-    rowAttention(config, qkv, inputs(layer), places, masks[config.layerKinds[layer]!.window]!),
-  );
+  const attend: Attend = (qkv, layer) =>
+    rowAttention(config, qkv, inputs(layer), places, masks[config.layerKinds[layer]!.window]!);
+  return decoderBlocks(config, weights, embedded, attend, options);
 }
 
 /**
  * Training form. Inputs of `packedForm`, and `places` [P] packed rows whose next token is predicted; `targets` [P]
  * those tokens; `inverse_temperature` []. The vocabulary projection runs at the P predicted positions only.
  */
-export function trainingForm(config: DecoderConfig, weights: Weights): TrainingGraph {
+export function trainingForm(config: DecoderConfig, weights: Weights, options: FormOptions = {}): TrainingGraph {
   needHead(config, 'lm');
-  const hidden = packedForm(config, weights);
-  const logits = head(config, weights, gatherRows(hidden, input('places', ['P'], 'int64')));
-  const logp = logSoftmax(mul(logits, input('inverse_temperature', [])));
-  return {
-    logits,
-    logprobs: takeLast(logp, input('targets', ['P'], 'int64')),
-    entropy: neg(reduceSum(mul(exp(logp), logp), [1])),
-  };
+  const embedded = embed(weights, input('tokens', [TOKENS], 'int64'));
+  const hidden = packedForm(config, weights, embedded, options);
+  const predicting = gatherRows(hidden, input('places', ['P'], 'int64'));
+  const name = headName(config);
+  const blocks = (weights.blocks?.get(name) ?? [name]).map(weights);
+  const rows = norm(config, predicting, weights('norm'));
+  const predictions = tokenPredictions(
+    rows,
+    { blocks, cap: config.logitCap },
+    input('targets', ['P'], 'int64'),
+    input('inverse_temperature', []),
+  );
+  return { ...predictions, logits: blockLogits(rows, weights(name), config.logitCap), embedded };
 }
 
 /**
  * Training form of a model with a value head: values [P] of the hidden states at `places` [P], that is, of what was
  * read up to and including those tokens. Inputs of `packedForm` beside `places`.
  */
-export function valueForm(config: DecoderConfig, weights: Weights): Node {
+export function valueForm(config: DecoderConfig, weights: Weights, options: FormOptions = {}): Node {
   needHead(config, 'score');
-  const rows = gatherRows(packedForm(config, weights), input('places', ['P'], 'int64'));
+  const embedded = embed(weights, input('tokens', [TOKENS], 'int64'));
+  const rows = gatherRows(packedForm(config, weights, embedded, options), input('places', ['P'], 'int64'));
   return reshape(linear(norm(config, rows, weights('norm')), weights('score')), ['P']);
 }
 

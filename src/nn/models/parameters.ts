@@ -95,6 +95,23 @@ export function view(flat: Float32Array, parameter: Parameter): Float32Array {
   return flat.subarray(parameter.offset, parameter.offset + parameter.size);
 }
 
+/** Blocks of at most `rows` rows of a matrix, as parameters of their own: `name.rows.0`, … */
+export function rowBlocks({ name, shape, offset, decay }: Parameter, rows: number): Parameter[] {
+  const [total, columns] = shape as [number, number];
+  return Array.from({ length: Math.ceil(total / rows) }, (_, i) => {
+    const count = Math.min(rows, total - i * rows);
+    const size = count * columns;
+    return {
+      name: `${name}.rows.${i}`,
+      shape: [count, columns],
+      offset: offset + i * rows * columns,
+      size,
+      parts: [],
+      decay,
+    };
+  });
+}
+
 /** One checkpoint tensor and its place in the flat array. */
 export interface TensorPlace {
   readonly tensor: string;

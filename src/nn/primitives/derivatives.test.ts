@@ -86,6 +86,7 @@ const CASES: Partial<Record<PrimitiveName, readonly GradientCase[]>> = {
     build: ([a, b]) => ops.where(ops.less(ops.stopGradient(ops.add(a!, b!)), scalar(0.1)), a!, b!),
     map: (value, index, which) => (which === 0 ? value * 0.01 : index % 2 ? 1 : -1),
   })),
+  straightThrough: unary(x => ops.straightThrough(ops.stopGradient(ops.tanh(x)), ops.tanh(x))),
   neg: unary(ops.neg),
   exp: unary(ops.exp),
   log: unary(ops.log, positive),
@@ -281,6 +282,7 @@ const CASES: Partial<Record<PrimitiveName, readonly GradientCase[]>> = {
   putLast: [
     { of: [[3]], build: ([x]) => ops.putLast(constant(ints(3, 0, 3), [3]), x!, 4) },
     { of: [[2, 2]], build: ([x]) => ops.putLast(constant(ints(0, 1, 1, 0), [2, 2]), x!, 2) },
+    { of: [[3], [3, 4]], build: ([x, onto]) => ops.putLast(constant(ints(3, 0, 3), [3]), x!, 4, onto) },
     {
       of: [['N']],
       symbols,

@@ -102,20 +102,27 @@ export const indexing = {
     },
   }),
 
-  // index [...], values [...] -> [..., size]: the values at their indices, zero elsewhere.
+  // index [...], values [...] -> [..., size]: the values at their indices, zero elsewhere; or added to a third [..., size].
   putLast: primitive<{ size: readonly [Dim] }>({
-    infer: ([index, values], { size: [size] }) => {
+    infer: ([index, values, onto], { size: [size] }) => {
       requireDType('putLast', index!, 'int64');
-      requireDType('putLast', values!, 'float32');
+      for (const x of onto ? [values!, onto] : [values!]) requireDType('putLast', x, 'float32');
       if (!sameShape(index!.shape, values!.shape)) {
         throw new RangeError(`putLast: index ${showShape(index!.shape)} and values ${showShape(values!.shape)} differ`);
       }
-      return { shape: [...index!.shape, size], dtype: 'float32' };
+      const shape = [...index!.shape, size];
+      if (onto && !sameShape(onto.shape, shape)) {
+        throw new RangeError(`putLast: ${showShape(shape)} cannot be added to ${showShape(onto.shape)}`);
+      }
+      return { shape, dtype: 'float32' };
     },
-    derivative: ({ inputs: [index] }, dy, ops) => [undefined, ops.takeLast(dy, index!)],
-    emit: (emission, inputs, node) => {
-      const [index, values] = inputs.map(name => emission.node('Unsqueeze', [name, lastAxis(emission)]));
-      return emission.node('ScatterElements', [zeros(emission, node.shape), index!, values!], { axis: -1 });
+    derivative: ({ inputs: [index, , onto] }, dy, ops) => [undefined, ops.takeLast(dy, index!), onto && dy],
+    emit: (emission, [index, values, onto], node) => {
+      const [places, updates] = [index!, values!].map(name => emission.node('Unsqueeze', [name, lastAxis(emission)]));
+      if (onto === undefined) {
+        return emission.node('ScatterElements', [zeros(emission, node.shape), places!, updates!], { axis: -1 });
+      }
+      return emission.node('ScatterElements', [onto, places!, updates!], { axis: -1, reduction: 'add' });
     },
   }),
 };

@@ -1,5 +1,5 @@
 import { type DType, scalar } from '../graph.ts';
-import { broadcastShapes } from '../shape.ts';
+import { broadcastShapes, sameShape, showShape } from '../shape.ts';
 import { elementwise, type Primitive, primitive, requireDType } from './primitive.ts';
 
 function comparison(op: string, operator: string): Primitive {
@@ -67,5 +67,20 @@ export const logic = {
     infer: ([x]) => ({ shape: x!.shape, dtype: x!.dtype }),
     derivative: 'none',
     emit: (_, [x]) => x!,
+  }),
+
+  // The value of one, the gradient to the other.
+  straightThrough: primitive({
+    infer: ([value, path]) => {
+      requireDType('straightThrough', path!, 'float32');
+      if (!sameShape(value!.shape, path!.shape)) {
+        throw new RangeError(
+          `straightThrough: ${showShape(value!.shape)} has the gradient of ${showShape(path!.shape)}`,
+        );
+      }
+      return elementwise('straightThrough', [value!, path!], 'float32');
+    },
+    derivative: (_, dy) => [undefined, dy],
+    emit: (_, [value]) => value!,
   }),
 };

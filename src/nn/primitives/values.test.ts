@@ -53,6 +53,7 @@ const VALUES: Readonly<Record<PrimitiveName, readonly (readonly [Node, readonly 
     [ops.cast(yes, 'int32'), [1, 1, 0, 0]],
   ],
   stopGradient: [[ops.stopGradient(ops.neg(x)), [2, -0, -0.5, -3]]],
+  straightThrough: [[ops.straightThrough(ops.neg(x), y), [2, -0, -0.5, -3]]],
   matmul: [
     [ops.matmul(grid, constant(floats(1, 0, 0, 1, 1, 1), [3, 2])), [4, 5, 10, 11]],
     [ops.matmul(ops.reshape(p, [2, 2, 1]), ops.reshape(x, [2, 1, 2])), [-0.5, 0, -2, 0, 2, 12, 8, 48]],
@@ -88,7 +89,10 @@ const VALUES: Readonly<Record<PrimitiveName, readonly (readonly [Node, readonly 
     ],
   ],
   takeLast: [[ops.takeLast(grid, constant(ints(2, 0), [2])), [3, 4]]],
-  putLast: [[ops.putLast(constant(ints(2, 0), [2]), constant(floats(7, 8), [2]), 3), [0, 0, 7, 8, 0, 0]]],
+  putLast: [
+    [ops.putLast(constant(ints(2, 0), [2]), constant(floats(7, 8), [2]), 3), [0, 0, 7, 8, 0, 0]],
+    [ops.putLast(constant(ints(2, 0), [2]), constant(floats(7, 8), [2]), 3, grid), [1, 2, 10, 12, 5, 6]],
+  ],
   reduceSum: [
     [ops.reduceSum(grid), [21]],
     [ops.reduceSum(grid, [0]), [5, 7, 9]],
