@@ -29,6 +29,18 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: 'one GRPO step from end to end beside TRL; PEERS_PYTHON names a Python that has it',
     load: () => import('./step.ts'),
   },
+  start: {
+    help: 'from nothing to the first token, and where the time goes',
+    load: () => import('./start.ts'),
+  },
+  goals: {
+    help: 'what the last results of the benches of speed are beside the goals of docs/speed.md',
+    load: () => import('./goals.ts'),
+  },
+  all: {
+    help: 'engine, tree, peers, step and start one after another, then goals: some 15 minutes of a quiet machine',
+    load: () => import('./all.ts'),
+  },
 };
 
 const [name, ...args] = process.argv.slice(2);

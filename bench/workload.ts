@@ -37,6 +37,7 @@ export function requests(count: number, prompt: number, maxTokens: number, vocab
     tokens: randomIds(prompt, vocabulary, id),
     params: { ...DEFAULT_SAMPLING, maxTokens },
     seed: id,
+    answered: 0,
     streaming: false,
   }));
 }
