@@ -27,7 +27,7 @@ export function samplerOf(source: string | Model, options: Partial<SamplerOption
   const core = new OnnxSamplerCore(model, sampler, events, () => letters);
   let nextId = 0;
   const submit = (requests: readonly Request[]) => {
-    const numbered = requests.map(each => ({ ...each, id: nextId++, answered: 0, streaming: true }));
+    const numbered = requests.map(each => ({ ...each, id: nextId++, streaming: true }));
     core.submit(numbered);
     return numbered.map(({ id }) => id);
   };

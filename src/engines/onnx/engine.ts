@@ -253,7 +253,7 @@ export class OnnxEngine implements Sampler, Learner, Critic {
       (a, b) => Number(a.request.key > b.request.key) - Number(a.request.key < b.request.key),
     );
     const requests = ordered.map(({ id, request }) => {
-      const { tokens, params, seed, answered = 0, onToken } = request;
+      const { tokens, params, seed, answered, onToken } = request;
       return { id, tokens, params, seed, answered, streaming: onToken !== undefined };
     });
     this.#outbox = [];

@@ -12,7 +12,7 @@ export interface SamplerRequest {
   readonly params: SamplingParams;
   readonly seed: number;
   /** So many of the last tokens are the beginning of the answer. */
-  readonly answered: number;
+  readonly answered?: number | undefined;
   readonly streaming: boolean;
 }
 
@@ -41,7 +41,7 @@ export function newRow(request: SamplerRequest, epoch: number, tokenBytes: Token
   skipN(random, 16);
   const { stopTokens, stopStrings: strings } = request.params;
   const stopStrings = strings.length > 0 ? new StopStrings(strings, tokenBytes!) : undefined;
-  for (const token of request.tokens.subarray(request.tokens.length - request.answered)) stopStrings?.push(token);
+  for (const token of request.tokens.subarray(request.tokens.length - (request.answered ?? 0))) stopStrings?.push(token);
   return {
     request,
     random,
