@@ -241,10 +241,13 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
   }
 }
 
+/** What an evaluation needs of a policy. */
+export type Evaluable = Pick<PolicyEngine, 'sampler' | 'renderer'>;
+
 /** Evaluates a policy without training it: its agent attempts every task. */
 export async function evaluatePolicy(
   options: AgentOptions &
-    EvaluationPlan & { readonly policy: PolicyEngine; readonly tasks: readonly (Task | TaskInput)[] },
+    EvaluationPlan & { readonly policy: Evaluable; readonly tasks: readonly (Task | TaskInput)[] },
 ): Promise<Evaluation> {
   const executor = executorOf(options);
   try {
@@ -264,7 +267,7 @@ async function track(trackers: FanOut, { index, metrics, episodes, evaluation }:
 
 /** How the policy's episodes are run. Throws on options that make no sense. */
 function rolloutContext(
-  policy: PolicyEngine,
+  policy: Evaluable,
   executor: Executor,
   options: AgentOptions & Pick<TrainOptions, 'pipeline'>,
 ): RolloutContext {

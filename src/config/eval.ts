@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { agentOptions } from '../agents/options.ts';
 import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
 import { options } from '../options/option.ts';
@@ -14,11 +15,42 @@ import { compose, pick } from './compose.ts';
 
 /** Every option of `tokenloop eval`. */
 export const evaluationOptions = compose(
-  pick(modelOptions, 'model.model_name_or_path', 'model.model_revision'),
+  options({
+    'model.model_name_or_path': {
+      schema: z.string().min(1).optional(),
+      help: 'Whom to evaluate: directory of a Hugging Face checkpoint, its name on the hub (organisation/name), or a checkpoint of a run (runs/x/checkpoints/step-…)',
+      aliases: ['pretrain'],
+    },
+    'eval.weights': {
+      schema: z.enum(['policy', 'average']).default('policy'),
+      help: 'Which weights of the checkpoint of a run: the policy or its moving average (train.enable_ema)',
+    },
+    'eval.endpoint': {
+      schema: z.string().min(1).optional(),
+      help: 'Instead of a model: base URL of an OpenAI-compatible service, as in http://localhost:8000/v1; it gives text, so answers are scored and nothing about its tokens is known',
+    },
+    'eval.endpoint_model': {
+      schema: z.string().min(1).optional(),
+      help: 'Name of the model that eval.endpoint serves',
+    },
+    'eval.endpoint_key_env': {
+      schema: z.string().min(1).default('OPENAI_API_KEY'),
+      help: 'Environment variable with the key for eval.endpoint',
+    },
+    'eval.output': {
+      schema: z.string().min(1).optional(),
+      help: 'File for the result as JSON, with every task; --eval.compare reads it',
+    },
+    'eval.compare': {
+      schema: z.array(z.string().min(1)).length(2).optional(),
+      help: 'Evaluate nothing, but compare two results of eval.output, task by task',
+    },
+  }),
+  pick(modelOptions, 'model.model_revision'),
   pick(loraOptions, 'ds.lora.adapter'),
   options({
     'eval.dataset': {
-      schema: evalTasksOptions['eval.dataset'].schema.unwrap(),
+      schema: evalTasksOptions['eval.dataset'].schema,
       help: 'Tasks to evaluate on: JSONL files, each a path or name=path, under which its metrics appear',
     },
   }),

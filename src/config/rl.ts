@@ -1,7 +1,13 @@
 import { agentOptions } from '../agents/options.ts';
 import { curationOptions } from '../algorithms/curation-options.ts';
 import { algorithmOptions } from '../algorithms/options.ts';
-import { actorOptions, criticModelOptions, engineOptions, loraOptions, separateOptions } from '../engines/onnx/options.ts';
+import {
+  actorOptions,
+  criticModelOptions,
+  engineOptions,
+  loraOptions,
+  separateOptions,
+} from '../engines/onnx/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { overlapOptions } from '../rollout/overlap-options.ts';
 import { trackingOptions } from '../tracking/options.ts';

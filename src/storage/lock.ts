@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises';
+import { link, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -65,12 +65,21 @@ export async function acquireLock(directory: string, notice: (message: string) =
   } finally {
     await unlink(own);
   }
+  await clearLeftovers(directory);
   return {
     release: async () => {
       const present = await readOwner(path);
       if (present !== undefined && isSame(present, mine)) await unlink(path);
     },
   };
+}
+
+/** What killed processes left behind while they tried. */
+async function clearLeftovers(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    const pid = /^lock\.json\.(\d+)\./.exec(name)?.[1];
+    if (pid !== undefined && !isRunning(Number(pid))) await rm(join(directory, name), { force: true });
+  }
 }
 
 /** False where there is a lock already. */
@@ -156,12 +165,16 @@ function isAlive({ pid, host, boot, start }: Owner): boolean {
   if (host !== hostname()) return true;
   const present = bootId();
   if (boot !== undefined && present !== undefined && boot !== present) return false;
+  return isRunning(pid) && (start === undefined || startOf(pid) === start);
+}
+
+function isRunning(pid: number): boolean {
   try {
-    process.kill(pid, 0);
+    return process.kill(pid, 0);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    // It runs, for somebody else, when we may not signal it.
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
-  return start === undefined || startOf(pid) === start;
 }
 
 /** Linux only. */

@@ -19,7 +19,8 @@ export default class {
     made += 1;
     if (made === Number(process.env.PAUSE_AT)) {
       process.stdout.write('paused\\n');
-      await (process.env.UNTIL === 'interrupt' ? once(process, 'SIGINT') : new Promise(() => undefined));
+      const until = process.env.UNTIL === 'interrupt' ? 'SIGINT' : process.env.UNTIL;
+      await (until === 'never' ? new Promise(() => undefined) : once(process, until));
     }
     return { observation: prompt };
   }

@@ -1,0 +1,93 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { ConfigError } from '../config/error.ts';
+import type { evaluationOptions } from '../config/eval.ts';
+import type { PolicyEngine } from '../engines/contracts.ts';
+import { endpointSampler } from '../engines/endpoint/sampler.ts';
+import { transcriptRenderer } from '../engines/endpoint/transcript.ts';
+import { loraFromOptions, type loraOptions } from '../engines/onnx/options.ts';
+import type { Values } from '../options/option.ts';
+import { findDamage } from '../storage/manifest.ts';
+import { readTrainerState } from '../training/checkpoint.ts';
+import type { CommandContext } from './command.ts';
+import { adapterOf, locateModel } from './model.ts';
+
+type EvalContext = CommandContext<typeof evaluationOptions>;
+
+/** Whom an evaluation is of, and how to close it. */
+export interface Evaluated extends Pick<PolicyEngine, 'sampler' | 'renderer' | 'close'> {
+  readonly name: string;
+}
+
+/** The model, the checkpoint of a run or the service that the options name. */
+export async function openEvaluated(context: EvalContext): Promise<Evaluated> {
+  const { 'model.model_name_or_path': model, 'eval.endpoint': endpoint, 'eval.weights': weights } = context.values;
+  if ((model === undefined) === (endpoint === undefined)) {
+    throw new ConfigError(['exactly one of model.model_name_or_path and eval.endpoint says whom to evaluate']);
+  }
+  if (endpoint !== undefined) return openEndpoint(endpoint, context);
+  const directory = resolve(context.cwd, model!);
+  if (existsSync(join(directory, 'trainer.json'))) return openCheckpoint(directory, context);
+  if (weights === 'average') {
+    throw new ConfigError([
+      'eval.weights average is for checkpoints of runs; the averaged model is one of its own (model_ema)',
+    ]);
+  }
+  const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
+  const located = await locateModel(model!, context.values['model.model_revision'], context);
+  const lora = adapterOf(context.values['ds.lora.adapter'], context.cwd);
+  const policy = await onnxPolicy({ ...engineFromOptions(context.values), model: located, lora, training: false });
+  return { ...policy, name: model! };
+}
+
+/** The policy as it was when the checkpoint was written: the model that the run started from, with its weights. */
+async function openCheckpoint(directory: string, context: EvalContext): Promise<Evaluated> {
+  const damage = await findDamage(directory);
+  if (damage !== undefined) throw new ConfigError([`the checkpoint ${directory} is damaged: ${damage}`]);
+  const { config = {} } = readTrainerState(directory);
+  const source = config['actor.model_name_or_path'] ?? config['model.model_name_or_path'];
+  if (typeof source !== 'string') {
+    throw new ConfigError([
+      `${directory} does not say which model it is of; evaluate the model directory of the run instead`,
+    ]);
+  }
+  const revision = (config['actor.model_revision'] ?? config['model.model_revision']) as string | undefined;
+  const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
+  const chosen = loraFromOptions(config as Values<typeof loraOptions>, Number(config['train.seed'] ?? 0));
+  const lora = chosen && 'adapter' in chosen ? adapterOf(chosen.adapter, context.cwd) : chosen;
+  const policy = await onnxPolicy({
+    ...engineFromOptions(context.values),
+    model: await locateModel(source, revision, context),
+    lora,
+    initSeed: Number(config['train.seed'] ?? 0),
+  });
+  try {
+    await policy.learner.load(join(directory, 'learner'));
+    const isAverage = context.values['eval.weights'] === 'average';
+    if (isAverage) {
+      if (config['train.enable_ema'] !== true)
+        throw new ConfigError([`${directory} holds no average: train.enable_ema was off`]);
+      await policy.learner.average?.swap();
+    }
+    await policy.sampler.publish(policy.learner);
+    return { ...policy, name: isAverage ? `${directory} (average)` : directory };
+  } catch (error) {
+    await policy.close();
+    throw error;
+  }
+}
+
+function openEndpoint(url: string, { values }: EvalContext): Evaluated {
+  const { 'eval.endpoint_model': model, 'eval.endpoint_key_env': variable } = values;
+  if (model === undefined)
+    throw new ConfigError(['eval.endpoint needs eval.endpoint_model, the name of the served model']);
+  if (!URL.canParse(url))
+    throw new ConfigError([`eval.endpoint ${url} is no URL; give one as http://localhost:8000/v1`]);
+  const key = process.env[variable];
+  return {
+    name: `${model} at ${url}`,
+    sampler: endpointSampler({ url, model, key }),
+    renderer: transcriptRenderer(),
+    close: async () => undefined,
+  };
+}
