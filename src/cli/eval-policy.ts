@@ -5,6 +5,7 @@ import type { evaluationOptions } from '../config/eval.ts';
 import type { PolicyEngine } from '../engines/contracts.ts';
 import { endpointSampler } from '../engines/endpoint/sampler.ts';
 import { transcriptRenderer } from '../engines/endpoint/transcript.ts';
+import type { OnnxPolicyOptions } from '../engines/onnx/index.ts';
 import { loraFromOptions, type loraOptions } from '../engines/onnx/options.ts';
 import type { Values } from '../options/option.ts';
 import { findDamage } from '../storage/manifest.ts';
@@ -19,15 +20,15 @@ export interface Evaluated extends Pick<PolicyEngine, 'sampler' | 'renderer' | '
   readonly name: string;
 }
 
-/** The model, the checkpoint of a run or the service that the options name. */
-export async function openEvaluated(context: EvalContext): Promise<Evaluated> {
+/** The model, the checkpoint of a run or the service that the options name; `engine` is for the embedded one. */
+export async function openEvaluated(context: EvalContext, engine: Partial<OnnxPolicyOptions> = {}): Promise<Evaluated> {
   const { 'model.model_name_or_path': model, 'eval.endpoint': endpoint, 'eval.weights': weights } = context.values;
   if ((model === undefined) === (endpoint === undefined)) {
     throw new ConfigError(['exactly one of model.model_name_or_path and eval.endpoint says whom to evaluate']);
   }
   if (endpoint !== undefined) return openEndpoint(endpoint, context);
   const directory = resolve(context.cwd, model!);
-  if (existsSync(join(directory, 'trainer.json'))) return openCheckpoint(directory, context);
+  if (existsSync(join(directory, 'trainer.json'))) return openCheckpoint(directory, context, engine);
   if (weights === 'average') {
     throw new ConfigError([
       'eval.weights average is for checkpoints of runs; the averaged model is one of its own (model_ema)',
@@ -36,12 +37,22 @@ export async function openEvaluated(context: EvalContext): Promise<Evaluated> {
   const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
   const located = await locateModel(model!, context.values['model.model_revision'], context);
   const lora = adapterOf(context.values['ds.lora.adapter'], context.cwd);
-  const policy = await onnxPolicy({ ...engineFromOptions(context.values), model: located, lora, training: false });
+  const policy = await onnxPolicy({
+    ...engineFromOptions(context.values),
+    ...engine,
+    model: located,
+    lora,
+    training: false,
+  });
   return { ...policy, name: model! };
 }
 
 /** The policy as it was when the checkpoint was written: the model that the run started from, with its weights. */
-async function openCheckpoint(directory: string, context: EvalContext): Promise<Evaluated> {
+async function openCheckpoint(
+  directory: string,
+  context: EvalContext,
+  engine: Partial<OnnxPolicyOptions>,
+): Promise<Evaluated> {
   const damage = await findDamage(directory);
   if (damage !== undefined) throw new ConfigError([`the checkpoint ${directory} is damaged: ${damage}`]);
   const { config = {} } = readTrainerState(directory);
@@ -57,6 +68,7 @@ async function openCheckpoint(directory: string, context: EvalContext): Promise<
   const lora = chosen && 'adapter' in chosen ? adapterOf(chosen.adapter, context.cwd) : chosen;
   const policy = await onnxPolicy({
     ...engineFromOptions(context.values),
+    ...engine,
     model: await locateModel(source, revision, context),
     lora,
     initSeed: Number(config['train.seed'] ?? 0),
