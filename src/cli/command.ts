@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Options, Values } from '../options/option.ts';
 import type { ConsoleStream } from '../tracking/console.ts';
 import type { Interrupt } from './signals.ts';
+import type { Env } from './terminal.ts';
 
 /** What a command is given beside its options. Commands reach the outside world only through it. */
 export interface CommandContext<T extends Options> {
@@ -9,6 +10,8 @@ export interface CommandContext<T extends Options> {
   /** Path given by `--config`. */
   readonly configFile?: string;
   readonly cwd: string;
+  /** Environment variables; none when not given. */
+  readonly env?: Env;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: ConsoleStream;
   readonly stderr: ConsoleStream;

@@ -7,8 +7,9 @@ import type { Command, CommandContext } from './command.ts';
 import { reportError } from './report.ts';
 import { expandResume } from './resume.ts';
 import { INTERRUPTED, onInterrupt, type SignalSource } from './signals.ts';
+import { terminal } from './terminal.ts';
 
-export interface Io extends Pick<CommandContext<Options>, 'stdin' | 'stdout' | 'stderr' | 'cwd'> {
+export interface Io extends Pick<CommandContext<Options>, 'stdin' | 'stdout' | 'stderr' | 'cwd' | 'env'> {
   readonly signals: SignalSource;
   /** Errors come with their stack. */
   readonly verbose: boolean;
@@ -58,8 +59,9 @@ async function runCommand(
   command: Command,
   summary: string,
   argv: readonly string[],
-  { stdin, stdout, stderr, cwd, signals }: Io,
+  { stdin, cwd, env = {}, signals, ...outputs }: Io,
 ): Promise<number> {
+  const { stdout, stderr } = terminal(outputs, env);
   if (argv.includes('--help') || argv.includes('-h')) {
     stdout.write(commandHelp(command, summary));
     return 0;
@@ -69,7 +71,7 @@ async function runCommand(
   const interrupt = onInterrupt(signals, message => stderr.write(`\n${message}\n`));
   try {
     for (const notice of notices) stderr.write(`tokenloop: ${notice}\n`);
-    const context = { values, cwd, stdin, stdout, stderr, interrupt };
+    const context = { values, cwd, env, stdin, stdout, stderr, interrupt };
     const code = await command.run(configFile === undefined ? context : { ...context, configFile });
     return interrupt.signal.aborted ? INTERRUPTED : (code ?? 0);
   } catch (error) {

@@ -17,4 +17,12 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const { stdin, stdout, stderr } = process;
 const argv = process.argv.slice(2).filter(word => word !== '--verbose');
-process.exitCode = await dispatch(argv, { stdin, stdout, stderr, cwd: process.cwd(), signals: process, verbose });
+process.exitCode = await dispatch(argv, {
+  stdin,
+  stdout,
+  stderr,
+  cwd: process.cwd(),
+  env: process.env,
+  signals: process,
+  verbose,
+});

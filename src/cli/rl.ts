@@ -5,7 +5,7 @@ import { rlOptions } from '../config/rl.ts';
 import type { Critic, PolicyEngine } from '../engines/contracts.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
 import { overlapFromOptions } from '../rollout/overlap-options.ts';
-import { type ConsoleField, type ConsoleStream, consoleTracker } from '../tracking/console.ts';
+import type { ConsoleField } from '../tracking/console.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
 import { failureLedger } from '../tracking/ledger.ts';
 import { type TrainOptions, train } from '../train.ts';
@@ -15,12 +15,14 @@ import type { TrainStep } from '../training/loop.ts';
 import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { loadEvaluationTasks, loadTasks } from './datasets.ts';
+import { displayOf, rolloutFields } from './display.ts';
 import { locateModel, loraOf } from './model.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
 import { describeFailures, finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
 import { type RlValues, settingsOf } from './rl-settings.ts';
 import { bytesOf, openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { describeEvaluation, type Reported, reported } from './summary.ts';
+import { tracedAgent, trackersFromOptions } from './trackers.ts';
 
 type RlContext = CommandContext<typeof rlOptions>;
 
@@ -77,11 +79,12 @@ export async function reinforce(
   open: () => Promise<PolicyEngine>,
   openValues: () => Promise<Critic> = () => openCritic(context),
 ): Promise<undefined> {
-  const { values, cwd, stdout, stderr, configFile, interrupt } = context;
+  const { values, cwd, env = {}, stdout, stderr, configFile, interrupt } = context;
   const began = performance.now();
+  const openTrackers = trackersFromOptions(values, { env, cwd });
   const report = reported(values['eval.report']);
   const settings = settingsOf(values);
-  const agent = await chooseAgent(values, cwd);
+  const agent = await tracedAgent(await chooseAgent(values, cwd), values);
   const tasks = loadTasks(values['data.prompt_dataset'], values, { cwd, stderr, limit: values['data.max_samples'] });
   const evaluation = evaluationOf(values, { cwd, stderr });
   const steps = stepsOf(values, tasks.length);
@@ -96,8 +99,16 @@ export async function reinforce(
     if (settings.critic) critic = await openValues();
     const notice = (message: string) => stderr.write(`${message}\n`);
     lock = await openRunDirectory(run, rlOptions, values, { resume: values['ckpt.load_enable'], notice });
-    const trackers = await trackersOf(values, { run, steps, report, from, stdout });
-    const say = (message: string) => trackers.live.text?.(message);
+    const { ledger, files } = await filesOf(values, run, from);
+    const { tracker, ...display } = displayOf(values, context, { totalSteps: steps, fields: fieldsOf(report) });
+    const decode = (tokens: Int32Array) => policy.renderer.decode(tokens, { special: true });
+    const others = await openTrackers({
+      dir: run.dir,
+      values,
+      resumeAfter: from?.state.step,
+      decode,
+      announce: display.say,
+    });
     const criticOutput = values['critic.save_value_network'] ? `${run.model}_critic` : undefined;
     const options: TrainOptions = {
       ...settings,
@@ -111,27 +122,26 @@ export async function reinforce(
       evaluation,
       output: run.model,
       checkpoints: checkpointsOf(values, run, from),
-      trackers: [trackers.live, trackers.files, trackers.ledger],
+      trackers: [tracker, files, ledger, ...others],
       stop: interrupt.signal,
-      log: say,
+      log: display.warn,
     };
     let last: TrainStep | undefined;
     try {
       for await (const step of train(options)) {
-        if (step.evaluation) say(describeEvaluation(step.index, report, step.evaluation.metrics));
+        if (step.evaluation) display.say(describeEvaluation(step.index, report, step.evaluation.metrics));
         last = step;
       }
     } finally {
-      const failures = describeFailures(trackers.ledger.entries);
-      if (failures !== undefined) stdout.write(`${failures}\n`);
+      const failures = describeFailures(ledger.entries);
+      if (failures !== undefined) display.warn(failures);
     }
     const newest = newestCheckpoint(run.checkpoints);
     if (interrupt.signal.aborted) {
-      stdout.write(`${howToContinue(run, newest, 'rl')}\n`);
+      display.report(howToContinue(run, newest, 'rl'));
       return;
     }
     const seconds = (performance.now() - began) / 1000;
-    const decode = (tokens: Int32Array) => policy.renderer.decode(tokens, { special: true });
     const best = newest === undefined ? undefined : readTrainerState(newest).best;
     const parts = {
       before: firstEvaluation(run),
@@ -143,7 +153,7 @@ export async function reinforce(
       seed: values['train.seed'],
       decode,
     };
-    stdout.write(`${finalReport(parts, stdout.isTTY ?? false)}\n`);
+    display.report(finalReport(parts, stdout.color ?? false));
   } finally {
     await critic?.close();
     await policy.close();
@@ -151,30 +161,15 @@ export async function reinforce(
   }
 }
 
-async function trackersOf(
-  values: RlValues,
-  parts: {
-    readonly run: RunDirectory;
-    readonly steps: number;
-    readonly report: readonly Reported[];
-    readonly from: ResumePoint | undefined;
-    readonly stdout: ConsoleStream;
-  },
-) {
-  const { run, steps, report, from, stdout } = parts;
+/** What every run keeps in its directory. */
+async function filesOf(values: RlValues, run: RunDirectory, from: ResumePoint | undefined) {
   const cursors = from?.state.trackers ?? {};
   const files = await jsonlTracker({
     dir: run.dir,
     ...(values['logger.episodes_enable'] ? { serialize: serializeEpisode } : {}),
     ...(from && { resumeAfter: from.state.step, cursor: cursors.jsonl }),
   });
-  const intervalMs = 1000 * values['logger.console_interval'];
-  const pace = { intervalSteps: values['logger.logging_steps'], intervalMs };
-  return {
-    files,
-    ledger: await failureLedger(join(run.dir, 'failures.json'), cursors['failure ledger']),
-    live: consoleTracker({ stream: stdout, totalSteps: steps, fields: fieldsOf(report), ...pace }),
-  };
+  return { files, ledger: await failureLedger(join(run.dir, 'failures.json'), cursors['failure ledger']) };
 }
 
 function checkpointsOf(values: RlValues, run: RunDirectory, from: ResumePoint | undefined): CheckpointOptions {
@@ -225,9 +220,7 @@ function stepsOf(values: RlValues, tasks: number): number {
 }
 
 function fieldsOf(report: readonly Reported[]): ConsoleField[] {
-  return [
-    { metric: 'rollout/reward_mean', label: 'reward' },
-    ...report.map(({ label, metric }) => ({ metric: `rollout/${metric}`, label, format: 'percent' as const })),
-    { metric: 'timing/tokens_per_second', label: 'tokens/s', format: 'rate' },
-  ];
+  return rolloutFields(
+    report.map(({ label, metric }) => ({ metric: `rollout/${metric}`, label, format: 'percent' as const })),
+  );
 }

@@ -3,7 +3,7 @@ import { lastingOptions } from '../config/resume.ts';
 import { sftOptions } from '../config/sft.ts';
 import type { PolicyEngine } from '../engines/contracts.ts';
 import { readRows } from '../rollout/tasks.ts';
-import { consoleTracker } from '../tracking/console.ts';
+import type { RunEnd } from '../tracking/contracts.ts';
 import { fanOut } from '../tracking/fan-out.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
 import { newestCheckpoint } from '../training/checkpoint.ts';
@@ -11,11 +11,13 @@ import { exampleSequences, rowToExample } from '../training/conversations.ts';
 import { type Demonstration, type SftStep, sft, sftSteps } from '../training/sft.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { reportingRows } from './datasets.ts';
+import { displayOf } from './display.ts';
 import { locateModel, loraOf } from './model.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
 import { howToContinue } from './rl-report.ts';
 import { bytesOf, openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { resultLine } from './summary.ts';
+import { trackersFromOptions } from './trackers.ts';
 
 type SftContext = CommandContext<typeof sftOptions>;
 
@@ -44,8 +46,9 @@ async function openPolicy(context: SftContext): Promise<PolicyEngine> {
 
 /** The command; `open` makes the engine. */
 export async function fineTune(context: SftContext, open: () => Promise<PolicyEngine>): Promise<undefined> {
-  const { values, cwd, configFile, stderr } = context;
+  const { values, cwd, env = {}, configFile, stderr } = context;
   const began = performance.now();
+  const openTrackers = trackersFromOptions(values, { env, cwd });
   const run = runDirectory(values, { command: 'sft', configFile, cwd });
   const from = await resumePoint(run, values, stderr);
   const policy = await open();
@@ -56,7 +59,7 @@ export async function fineTune(context: SftContext, open: () => Promise<PolicyEn
     const notice = (message: string) => stderr.write(`${message}\n`);
     const lock = await openRunDirectory(run, sftOptions, values, { resume: values['ckpt.load_enable'], notice });
     try {
-      await learn({ examples, heldOut, from }, policy, run, context, began);
+      await learn({ examples, heldOut, from }, policy, run, context, { began, openTrackers });
     } finally {
       await lock.release();
     }
@@ -100,36 +103,28 @@ async function learn(
   },
   { learner }: PolicyEngine,
   run: RunDirectory,
-  { values, stdout, stderr, interrupt }: SftContext,
-  began: number,
+  context: SftContext,
+  { began, openTrackers }: { readonly began: number; readonly openTrackers: ReturnType<typeof trackersFromOptions> },
 ): Promise<void> {
+  const { values, interrupt } = context;
   const { 'train.batch_size': batchSize, 'train.seed': seed } = values;
   const passes = sftSteps(data.examples.length, batchSize, values['train.max_epochs']);
   const steps = Math.min(passes, values['train.max_steps'] ?? passes);
-  const trackers = fanOut(
-    [
-      consoleTracker({
-        stream: stdout,
-        totalSteps: steps,
-        fields: [
-          { metric: 'train/gpt_loss', label: 'loss' },
-          { metric: 'eval/gpt_loss', label: 'held-out loss' },
-          { metric: 'timing/tokens_per_second', label: 'tokens/s', format: 'rate' },
-        ],
-        intervalSteps: values['logger.logging_steps'],
-        intervalMs: 1000 * values['logger.console_interval'],
-      }),
-      await jsonlTracker({
-        dir: run.dir,
-        ...(from && { resumeAfter: from.state.step, cursor: from.state.trackers?.jsonl }),
-      }),
+  const { tracker, ...display } = displayOf(values, context, {
+    totalSteps: steps,
+    fields: [
+      { metric: 'train/gpt_loss', label: 'loss' },
+      { metric: 'eval/gpt_loss', label: 'held-out loss' },
+      { metric: 'timing/tokens_per_second', label: 'tokens/s', format: 'rate' },
     ],
-    {
-      report: message =>
-        stderr.write(`${message}
-`),
-    },
-  );
+  });
+  const files = await jsonlTracker({
+    dir: run.dir,
+    ...(from && { resumeAfter: from.state.step, cursor: from.state.trackers?.jsonl }),
+  });
+  const place = { dir: run.dir, values, resumeAfter: from?.state.step, announce: display.say };
+  const trackers = fanOut([tracker, files, ...(await openTrackers(place))], { report: display.warn });
+  let end: RunEnd = 'failed';
   let [first, last]: (SftStep | undefined)[] = [];
   try {
     const job = sft({
@@ -154,7 +149,7 @@ async function learn(
         config: lastingOptions(values),
         resume: from?.directory,
       },
-      log: message => stderr.write(`${message}\n`),
+      log: display.warn,
       record: ({ index, metrics }) => trackers.log({ step: index, metrics }),
       stop: interrupt.signal,
     });
@@ -162,16 +157,17 @@ async function learn(
       first ??= step;
       last = step;
     }
+    end = interrupt.signal.aborted ? 'interrupted' : 'finished';
   } finally {
-    await trackers.close();
+    await trackers.close(end);
   }
   if (interrupt.signal.aborted) {
-    stdout.write(`${howToContinue(run, newestCheckpoint(run.checkpoints), 'sft')}\n`);
+    display.report(howToContinue(run, newestCheckpoint(run.checkpoints), 'sft'));
     return;
   }
   await learner.export(run.model);
   if (first === undefined || last === undefined) {
-    stdout.write(`nothing left to do: the run in ${run.shown} has made all its steps\n`);
+    display.report(`nothing left to do: the run in ${run.shown} has made all its steps`);
     return;
   }
   const name = data.heldOut ? 'eval/gpt_loss' : 'train/gpt_loss';
@@ -180,5 +176,5 @@ async function learn(
     values: [first, last].map(step => step.metrics[name]!),
   };
   const seconds = (performance.now() - began) / 1000;
-  stdout.write(`model: ${run.model}\n${resultLine([loss], { seconds, seed })}\n`);
+  display.report(`model: ${run.model}\n${resultLine([loss], { seconds, seed })}`);
 }

@@ -3,7 +3,7 @@ import { agentOptions } from '../agents/options.ts';
 import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
 import { options } from '../options/option.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
-import { trackingOptions } from '../tracking/options.ts';
+import { progressOptions, tracingOptions, trackingOptions } from '../tracking/options.ts';
 import {
   evalOptions,
   evalSamplingOptions,
@@ -80,4 +80,6 @@ export const evaluationOptions = compose(
   pick(rlTrainOptions, 'train.full_determinism_enable'),
   engineOptions,
   pick(trackingOptions, 'run.dir', 'logger.episodes_enable'),
+  progressOptions,
+  tracingOptions,
 );

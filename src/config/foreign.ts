@@ -49,6 +49,10 @@ const FOREIGN: readonly (readonly [RegExp, string])[] = [
   [/^use_ms$/, 'models are read from a directory, not from ModelScope; give the path of a Hugging Face checkpoint'],
   [/^(?:data\.)?disable_fast_tokenizer$/, 'the tokenizer is always read from tokenizer.json; leave it out'],
   [/^(?:data\.)?dataloader_num_workers$/, 'datasets are read by the main thread; leave it out'],
+  [
+    /^logger[._]wandb[._]key$|^use_wandb$/,
+    'keys are never options, which are written to files: set WANDB_API_KEY in the environment and give --logger.wandb.mode online',
+  ],
   [/^prompt_max_len$/, 'the window is stated once, as prompt and answers together: use data.max_len'],
 ];
 

@@ -12,7 +12,7 @@ const FIXED: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Places, logging, and what decides when something is done and not what. */
-const FREE = /^(run|ckpt|logger|engine|use_|wandb)\b|^eval\.(steps|report)$|^train\.max_tokens_per_gpu$/;
+const FREE = /^(run|ckpt|logger|engine|use_|wandb|quiet|json)\b|^eval\.(steps|report)$|^train\.max_tokens_per_gpu$/;
 
 type Options = Readonly<Record<string, unknown>>;
 

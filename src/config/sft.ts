@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
 import { options } from '../options/option.ts';
 import { dataOptions } from '../rollout/options.ts';
-import { trackingOptions } from '../tracking/options.ts';
+import { progressOptions, trackerOptions, trackingOptions } from '../tracking/options.ts';
 import { scheduleOptions } from '../training/optimizer-options.ts';
 import { checkpointOptions, evalOptions, heldOutOptions, sftTrainOptions, trainOptions } from '../training/options.ts';
 import { compose, pick } from './compose.ts';
@@ -38,5 +38,7 @@ export const sftOptions = compose(
   evalOptions,
   checkpointOptions,
   engineOptions,
-  pick(trackingOptions, 'run.dir', 'logger.logging_steps', 'logger.console_interval'),
+  pick(trackingOptions, 'run.dir'),
+  progressOptions,
+  trackerOptions,
 );

@@ -121,7 +121,7 @@ function episode(id: string, kind: 'done' | 'failed'): Episode {
   const recorder = new EpisodeRecorder({ id, task, group: id, sample: 0 });
   const prompt = recorder.feed(-1, 'prompt', Int32Array.of(1, 2));
   const sampled = { tokens: Int32Array.of(3), logprobs: Float32Array.of(-0.5), versions: Int32Array.of(0) };
-  const segment = recorder.sampled(prompt, { ...sampled, finishReason: 'stop' });
+  const segment = recorder.sampled(prompt, sampled);
   if (kind === 'failed') return recorder.finish({ kind, failure: 'environment', message: 'closed', step: 0 });
   recorder.step({ segment, reward: 1, finishReason: 'stop' });
   return recorder.finish({ kind });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Episode } from '../episode/episode.ts';
-import type { Tracker } from './contracts.ts';
+import type { MetricsRecord, Tracker } from './contracts.ts';
 import { JsonlFile } from './jsonl-file.ts';
 
 export interface JsonlOptions {
@@ -34,7 +34,7 @@ export async function jsonlTracker({ dir, serialize, resumeAfter, cursor }: Json
     : undefined;
   return {
     name: 'jsonl',
-    log: ({ step, metrics }) => metricsFile.append([JSON.stringify({ step, ...metrics }, nonFinite)]),
+    log: record => metricsFile.append([metricsLine(record)]),
     episodes: async ({ step, phase, episodes }) => {
       if (!episodesFile || !serialize) return;
       const head = `{"step":${step},"phase":${JSON.stringify(phase)},`;
@@ -48,6 +48,11 @@ export async function jsonlTracker({ dir, serialize, resumeAfter, cursor }: Json
       await Promise.all([metricsFile.close(), episodesFile?.close()]);
     },
   };
+}
+
+/** A record as one flat JSON object; a number that JSON does not have is a string. */
+export function metricsLine({ step, metrics }: MetricsRecord): string {
+  return JSON.stringify({ step, ...metrics }, nonFinite);
 }
 
 function nonFinite(_key: string, value: unknown): unknown {

@@ -9,7 +9,7 @@ function episode(id: string) {
   const recorder = new EpisodeRecorder({ id, task, group: 'g', sample: 0 });
   const prompt = recorder.feed(-1, 'prompt', Int32Array.of(112));
   const sampled = { tokens: Int32Array.of(97, 98), logprobs: Float32Array.of(-1, -1), versions: Int32Array.of(0, 0) };
-  const segment = recorder.sampled(prompt, { ...sampled, finishReason: 'stop' });
+  const segment = recorder.sampled(prompt, sampled);
   recorder.step({ segment, reward: 1, finishReason: 'stop' });
   return recorder.finish({ kind: 'done' });
 }
