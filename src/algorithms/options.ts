@@ -48,8 +48,8 @@ export const algorithmOptions = options({
     help: 'Subtract the mean over the batch; without it on for reinforce and gae and off for reinforce_baseline, where it would give groups of equal rewards an advantage',
   },
   'algo.advantage.is_correction_enable': {
-    schema: z.boolean().default(false),
-    help: 'Correct for the difference between the sampling and the training distribution',
+    schema: z.boolean().optional(),
+    help: 'Correct for the difference between the sampling and the training distribution; without it on where rollout.dtype is not float32 and actor.ratio_against is proximal, else off',
     aliases: ['enable_vllm_is_correction'],
   },
   'algo.advantage.is_correction_type': {
@@ -151,11 +151,12 @@ export type AlgorithmValues = Values<typeof algorithmOptions>;
 /**
  * The algorithm that the flags describe.
  * @param context.maxNewTokens longest answer, the default length of constant aggregation
+ * @param context.quantizedSampler whether the sampler computes in fewer bits than the learner
  * @throws Error for a combination that makes no sense, with the reason
  */
 export function algorithmFromOptions(
   values: AlgorithmValues,
-  context: { readonly maxNewTokens?: number | undefined } = {},
+  context: { readonly maxNewTokens?: number | undefined; readonly quantizedSampler?: boolean | undefined } = {},
 ): Algorithm {
   const name = values['algo.advantage.estimator'];
   return createAlgorithm({
@@ -181,7 +182,7 @@ export function algorithmFromOptions(
       placement: values['algo.kl.use_loss'] ? 'loss' : 'reward',
     },
     entropy: values['actor.entropy_coef'],
-    correction: correction(values),
+    correction: correction(values, context.quantizedSampler ?? false),
     ratioAgainst: values['actor.ratio_against'],
     rewardClip: values['reward.clip_range'],
   });
@@ -196,10 +197,12 @@ function clipRange(values: AlgorithmValues): readonly [low: number, high: number
   return both ?? (clip === undefined ? undefined : [clip, clip]);
 }
 
-function correction(values: AlgorithmValues): Correction | undefined {
+/** Where the sampler computes in fewer bits than the learner, on-policy is not on-policy: there it is on by itself. */
+function correction(values: AlgorithmValues, quantizedSampler: boolean): Correction | undefined {
   const given = values['algo.advantage.is_correction_type'];
   const bounds = values['algo.advantage.is_correction_threshold'];
-  if (values['algo.advantage.is_correction_enable']) {
+  const asked = values['algo.advantage.is_correction_enable'];
+  if (asked ?? (quantizedSampler && values['actor.ratio_against'] === 'proximal')) {
     const type = given ?? 'tis';
     const [low, high] = bounds ?? DEFAULT_BOUNDS[type];
     return { type, low, high };

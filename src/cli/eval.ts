@@ -21,8 +21,9 @@ export const command = defineCommand({
   details: `Shows every metric and one episode; with --run.dir it also writes config.yaml, metrics.jsonl and episodes.jsonl, with
 --eval.output the result as JSON. --eval.compare before.json after.json compares two results.`,
   run: async context => {
-    const { 'eval.compare': files } = context.values;
-    return files === undefined ? evaluate(context, () => openEvaluated(context)) : compareResults(files, context);
+    const { 'eval.compare': files, 'rollout.dtype': samplingDtype } = context.values;
+    const open = () => openEvaluated(context, { samplingDtype });
+    return files === undefined ? evaluate(context, open) : compareResults(files, context);
   },
 });
 

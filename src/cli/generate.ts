@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { compose, pick } from '../config/compose.ts';
 import { ConfigError } from '../config/error.ts';
 import { DEFAULT_SAMPLING, type Generation, type Sampler } from '../engines/contracts.ts';
-import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
+import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import type { Message } from '../episode/task.ts';
 import { options, type Values } from '../options/option.ts';
 import { dataOptions, rolloutOptions } from '../rollout/options.ts';
@@ -45,6 +45,7 @@ const generateOptions = compose(
   ),
   pick(trainOptions, 'train.seed'),
   pick(engineOptions, 'engine.threads', 'engine.device'),
+  samplingOptions,
 );
 type GenerateOptions = typeof generateOptions;
 
@@ -58,8 +59,8 @@ export const command = defineCommand({
     const { 'model.model_name_or_path': name, 'model.model_revision': revision } = context.values;
     const model = await locateModel(name, revision, context);
     const lora = adapterOf(context.values['ds.lora.adapter'], context.cwd);
-    const { 'engine.threads': threads, 'engine.device': device } = context.values;
-    const policy = await onnxPolicy({ model, lora, threads, device, training: false });
+    const { 'engine.threads': threads, 'engine.device': device, 'rollout.dtype': samplingDtype } = context.values;
+    const policy = await onnxPolicy({ model, lora, threads, device, samplingDtype, training: false });
     try {
       const { tokens, finishReason } = await generate(policy, prompt, context);
       context.stderr.write(`${tokens.length} tokens, ended by ${finishReason}\n`);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ESTIMATOR_NAMES } from '../algorithms/advantages/index.ts';
 import { resolve } from '../config/load.ts';
 import { rlOptions } from '../config/rl.ts';
-import { settingsOf } from './rl-settings.ts';
+import { samplingRemark, settingsOf } from './rl-settings.ts';
 
 const REQUIRED = ['--actor.model_name_or_path', 'm', '--data.prompt_dataset', 'd', '--reward.remote_url', 'r'];
 const from = (...argv: string[]) => settingsOf(resolve(rlOptions, { argv: [...REQUIRED, ...argv], cwd: '/' }).values);
@@ -34,6 +34,37 @@ describe('settingsOf', () => {
       minLrRatio: 0.1,
       valueClip: 0,
       freezingSteps: 4,
+    });
+  });
+
+  describe('in int8', () => {
+    const remark = (...argv: string[]) => {
+      const { values } = resolve(rlOptions, { argv: [...REQUIRED, '--rollout.dtype', 'int8', ...argv], cwd: '/' });
+      const { algorithm } = settingsOf(values);
+      return { correction: algorithm.correction, text: samplingRemark(values, algorithm) };
+    };
+
+    it('corrects for the sampler by itself, and says so', () => {
+      const { correction, text } = remark();
+      expect(correction).toEqual({ type: 'tis', low: 0.5, high: 5 });
+      expect(text).toContain('sampling in int8, learning in float32: tis with bounds 0.5 and 5 corrects for it');
+      expect(remark('--algo.advantage.is_correction_type', 'icepop').text).toContain('icepop with bounds');
+    });
+
+    it('warns where the correction is turned off, and leaves a ratio against the sampler alone', () => {
+      const off = remark('--no-algo.advantage.is_correction_enable');
+      expect(off.correction).toBeUndefined();
+      expect(off.text).toContain('nothing corrects for it, because algo.advantage.is_correction_enable is off');
+      const behaviour = remark('--actor.ratio_against', 'behaviour');
+      expect(behaviour.correction).toBeUndefined();
+      expect(behaviour.text).toContain('the ratio against behaviour corrects for it');
+    });
+
+    it('is not on without being asked for, and other types are refused', () => {
+      expect(from().algorithm.correction).toBeUndefined();
+      const { values } = resolve(rlOptions, { argv: REQUIRED, cwd: '/' });
+      expect(samplingRemark(values, settingsOf(values).algorithm)).toBeUndefined();
+      expect(() => from('--rollout.dtype', 'int4')).toThrow(/rollout\.dtype is "int4"; expected one of int8, float32/);
     });
   });
 

@@ -1,3 +1,4 @@
+import type { Algorithm } from '../algorithms/algorithm.ts';
 import { curationFromOptions, groupFilterFromOptions, needs } from '../algorithms/curation-options.ts';
 import { algorithmFromOptions } from '../algorithms/options.ts';
 import { ConfigError } from '../config/error.ts';
@@ -34,7 +35,10 @@ type Settings = Pick<
 export function settingsOf(values: RlValues): Settings {
   try {
     const settings: Settings = {
-      algorithm: algorithmFromOptions(values, { maxNewTokens: values['rollout.max_new_tokens'] }),
+      algorithm: algorithmFromOptions(values, {
+        maxNewTokens: values['rollout.max_new_tokens'],
+        quantizedSampler: quantizes(values),
+      }),
       curation: curationFromOptions(values, { answerLength: answerLength(values) }),
       selection: selectionOf(values),
       reference: referenceOf(values),
@@ -59,6 +63,19 @@ export function settingsOf(values: RlValues): Settings {
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
+}
+
+const quantizes = (values: RlValues) => values['rollout.dtype'] !== 'float32';
+
+/** What a run that samples in other arithmetic than it learns in is told, if it does. */
+export function samplingRemark(values: RlValues, { correction, ratioAgainst }: Algorithm): string | undefined {
+  if (!quantizes(values)) return undefined;
+  const difference = `sampling in ${values['rollout.dtype']}, learning in float32: `;
+  if (correction !== undefined) {
+    return `${difference}${correction.type} with bounds ${correction.low} and ${correction.high} corrects for it; train/vllm_kl and train/mismatch_max show it`;
+  }
+  if (ratioAgainst !== 'proximal') return `${difference}the ratio against ${ratioAgainst} corrects for it`;
+  return `${difference}nothing corrects for it, because algo.advantage.is_correction_enable is off; train/vllm_kl and train/mismatch_max show it`;
 }
 
 function pipelineOf(values: RlValues): TrainOptions['pipeline'] {

@@ -19,7 +19,7 @@ import { displayOf, rolloutFields } from './display.ts';
 import { locateModel, loraOf } from './model.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
 import { describeFailures, finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
-import { type RlValues, settingsOf } from './rl-settings.ts';
+import { type RlValues, samplingRemark, settingsOf } from './rl-settings.ts';
 import { bytesOf, openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
 import { describeEvaluation, type Reported, reported } from './summary.ts';
 import { tracedAgent, trackersFromOptions } from './trackers.ts';
@@ -48,7 +48,12 @@ async function openPolicy(context: RlContext): Promise<PolicyEngine> {
   };
   const model = await locateModel(values['actor.model_name_or_path'], values['actor.model_revision'], context);
   const gradientCheckpointing = values['actor.gradient_checkpointing_enable'];
-  const engine = { ...engineFromOptions(values), separate, gradientCheckpointing };
+  const engine = {
+    ...engineFromOptions(values),
+    separate,
+    gradientCheckpointing,
+    samplingDtype: values['rollout.dtype'],
+  };
   return onnxPolicy({ ...engine, model, lora, adam, maxNorm: values['actor.max_norm'] });
 }
 
@@ -84,6 +89,8 @@ export async function reinforce(
   const openTrackers = trackersFromOptions(values, { env, cwd });
   const report = reported(values['eval.report']);
   const settings = settingsOf(values);
+  const remark = samplingRemark(values, settings.algorithm);
+  if (remark !== undefined) stderr.write(`${remark}\n`);
   const agent = await tracedAgent(await chooseAgent(values, cwd), values);
   const tasks = loadTasks(values['data.prompt_dataset'], values, { cwd, stderr, limit: values['data.max_samples'] });
   const evaluation = evaluationOf(values, { cwd, stderr });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { agentOptions } from '../agents/options.ts';
-import { engineOptions, loraOptions, modelOptions } from '../engines/onnx/options.ts';
+import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import { options } from '../options/option.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { progressOptions, tracingOptions, trackingOptions } from '../tracking/options.ts';
@@ -79,6 +79,7 @@ export const evaluationOptions = compose(
   pick(trainOptions, 'train.seed'),
   pick(rlTrainOptions, 'train.full_determinism_enable'),
   engineOptions,
+  samplingOptions,
   pick(trackingOptions, 'run.dir', 'logger.episodes_enable'),
   progressOptions,
   tracingOptions,

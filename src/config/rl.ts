@@ -6,6 +6,7 @@ import {
   criticModelOptions,
   engineOptions,
   loraOptions,
+  samplingOptions,
   separateOptions,
 } from '../engines/onnx/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
@@ -49,6 +50,7 @@ export const rlOptions = compose(
   checkpointOptions,
   bestOptions,
   engineOptions,
+  samplingOptions,
   separateOptions,
   trackingOptions,
 );

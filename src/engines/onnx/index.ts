@@ -9,6 +9,7 @@ import { loadRenderer } from '../../text/chat-renderer.ts';
 import { checkVocabulary } from '../../text/tokenizer.ts';
 import type { Critic, PolicyEngine } from '../contracts.ts';
 import type { Device } from './device.ts';
+import type { SamplingDType } from './dtype.ts';
 import { OnnxEngine } from './engine.ts';
 import type { LoraStart } from './model.ts';
 import type { EngineValues, LoraOptions, separateOptions } from './options.ts';
@@ -42,6 +43,8 @@ export interface OnnxPolicyOptions {
   readonly prefixCacheBytes?: number | undefined;
   /** What a request gets does not depend, in any bit, on the requests sampled beside it; it does when not given. */
   readonly deterministic?: boolean | undefined;
+  /** What matrices are multiplied in when the policy is sampled from; float32 when not given. */
+  readonly samplingDtype?: SamplingDType | undefined;
   /** Tokens of a micro-batch, a shared prefix counted once; 4096 when not given. */
   readonly maxTokens?: number | undefined;
   /** Sequences that begin alike share the tokens they begin with in training; they do when not given. */
@@ -119,6 +122,10 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
     maxTokens = 4096,
     adam = {},
   } = options;
+  const { samplingDtype } = options;
+  if (samplingDtype === 'int8' && device !== 'cpu') {
+    throw new Error(`sampling in int8 is for the cpu, and the device is ${device}: leave one of the two out`);
+  }
   const lora = options.lora && startOf(options.lora);
   const size = lora && ('directory' in lora ? adapterSettings(lora.directory).lora : lora);
   checkMemory(readConfig(directory).config, { training, maxTokens, lora: size }, directory);
@@ -133,6 +140,7 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
       prefillTokens: options.prefillTokens ?? 4096,
       prefixCacheBytes: options.prefixCacheBytes ?? 256 * MEBIBYTE,
       deterministic: options.deterministic ?? false,
+      dtype: samplingDtype,
     },
     learner: {
       threads,

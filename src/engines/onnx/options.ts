@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { options, type Values } from '../../options/option.ts';
 import { DEVICES } from './device.ts';
+import { SAMPLING_DTYPES } from './dtype.ts';
 
 /** A LoRA adapter over frozen weights: a new one, or the directory of one in the layout of PEFT. */
 export type LoraOptions =
@@ -58,6 +59,14 @@ export const engineOptions = options({
   'train.tree_packing_enable': {
     schema: z.boolean().default(true),
     help: 'Sequences of a micro-batch that begin alike (the samples of a prompt, the branches of an episode) share the tokens they begin with, forward and backward; gradients do not depend on it',
+  },
+});
+
+/** How the policy is sampled from, in the embedded engine. */
+export const samplingOptions = options({
+  'rollout.dtype': {
+    schema: z.enum(SAMPLING_DTYPES).default('float32'),
+    help: 'What the matrices of the policy are multiplied in when it is sampled from; int8 quantises them after each update. Log-probs are those of the distribution that was sampled from',
   },
 });
 

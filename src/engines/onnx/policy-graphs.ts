@@ -10,6 +10,7 @@ import { decodeForm, prefillForm } from '../../nn/models/sampling.ts';
 import { type EmittedModel, emit } from '../../nn/onnx.ts';
 import { KeyValueCache } from './cache.ts';
 import { cachedPositions } from './cached-positions.ts';
+import type { SamplingDType } from './dtype.ts';
 import type { Model } from './model.ts';
 import { created, Session, type SessionOptions, type TensorData } from './session.ts';
 
@@ -39,8 +40,6 @@ export interface PolicyGraphsOptions extends SessionOptions {
   /** What matrices are multiplied in; float32 when not given. */
   readonly dtype?: SamplingDType | undefined;
 }
-
-export type SamplingDType = 'float32' | 'int8';
 
 interface Sessions {
   readonly prefill: Session;

@@ -3,6 +3,7 @@ import { readTokenBytes, type TokenBytes } from '../../text/token-bytes.ts';
 import type { Generation, SamplerStatistics, TopLogprobs } from '../contracts.ts';
 import { type DecodeBatch, DecodeBatches, ISOLATED_ROWS } from './decode-batch.ts';
 import type { Device } from './device.ts';
+import type { SamplingDType } from './dtype.ts';
 import type { Model } from './model.ts';
 import { PolicyGraphs } from './policy-graphs.ts';
 import { PrefixCache } from './prefix-cache.ts';
@@ -30,6 +31,8 @@ export interface SamplerOptions {
   readonly prefixCacheBytes: number;
   /** What a request gets does not depend, in any bit, on the requests beside it; slower (docs/engine.md). */
   readonly deterministic?: boolean | undefined;
+  /** What matrices are multiplied in; float32 when not given. */
+  readonly dtype?: SamplingDType | undefined;
 }
 
 /** What the sampler reports while it runs. */

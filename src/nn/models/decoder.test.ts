@@ -130,7 +130,14 @@ describe.each(GOLDEN_MODELS)('%s', name => {
     const sampler = new OnnxSamplerCore(model, options, events);
     const params = { ...DEFAULT_SAMPLING, maxTokens: 20 };
     sampler.submit(
-      prompts.map((prompt, id) => ({ id, tokens: Int32Array.from(prompt), params, seed: id, streaming: false })),
+      prompts.map((prompt, id) => ({
+        id,
+        tokens: Int32Array.from(prompt),
+        params,
+        seed: id,
+        answered: 0,
+        streaming: false,
+      })),
     );
     while (sampler.busy) await sampler.step();
     await sampler.close();
