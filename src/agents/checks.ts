@@ -3,6 +3,7 @@ import type { Generation } from '../engines/contracts.ts';
 import type { Environment, Reset, StepResult } from '../envs/contracts.ts';
 import type { ToolResult } from '../envs/tools/contracts.ts';
 import { explain, preview } from '../episode/explain.ts';
+import { isThenable } from '../episode/failure.ts';
 import { generationProblems } from '../episode/validate.ts';
 import type { RewardOutput } from '../rewards/contracts.ts';
 
@@ -49,6 +50,11 @@ const rewardOutput = z.object({
   score: z.number().optional(),
   metrics: metrics.optional(),
 });
+
+/** Checks what a call gave, now or when it is there: a call that does not wait costs no promise. */
+export function checked<T, U>(given: T | PromiseLike<T>, check: (value: T) => U): U | PromiseLike<U> {
+  return isThenable(given) ? given.then(check) : check(given);
+}
 
 export function checkEnvironment(value: Environment): Environment {
   if (typeof value?.reset === 'function' && typeof value.step === 'function') return value;

@@ -14,6 +14,8 @@ export interface Policy {
     readonly tokens: Int32Array;
     readonly images?: readonly Image[];
     readonly params?: Partial<SamplingParams>;
+    /** So many of the last tokens are an answer that this one continues. */
+    readonly answered?: number;
   }): Promise<Generation>;
 }
 

@@ -1,5 +1,5 @@
 import type { Generation, SamplingParams } from '../engines/contracts.ts';
-import { type Episode, EpisodeRecorder, type Outcome, path } from '../episode/episode.ts';
+import { type Episode, EpisodeRecorder, type Leaves, type Outcome, path } from '../episode/episode.ts';
 import { boundary, EpisodeError, type FailureClass, messageOf } from '../episode/failure.ts';
 import type { SpanAttributes } from '../episode/span.ts';
 import type { Image, Message, Task } from '../episode/task.ts';
@@ -41,6 +41,8 @@ export class Session {
   readonly window: number;
   /** The last score given; undefined leaves it to the sum of rewards. */
   score: number | undefined;
+  /** What the leaves of the recorded tree are to each other; parts of one attempt when not given. */
+  leaves: Leaves | undefined;
   readonly metrics: Record<string, number> = {};
   readonly #cleanups: { readonly what: string; readonly call: () => unknown }[] = [];
   #ended = false;
@@ -119,7 +121,12 @@ export class Session {
     const stopTokens = policy.params.stopTokens.length > 0 ? policy.params.stopTokens : renderer.stopTokens;
     const before = begun?.tokens.length ?? 0;
     const maxTokens = Math.max(1, Math.min(params.maxTokens - before, this.window - tokens.length));
-    const request = { tokens, ...(images.length > 0 ? { images } : {}), params: { ...params, maxTokens, stopTokens } };
+    const request = {
+      tokens,
+      ...(images.length > 0 ? { images } : {}),
+      ...(before > 0 ? { answered: before } : {}),
+      params: { ...params, maxTokens, stopTokens },
+    };
     // No deadline here: the policy keeps its own, since how long an answer takes depends on the whole batch.
     const generation = await boundary(
       'provider',
@@ -144,9 +151,10 @@ export class Session {
     return path(segments, segment).flatMap(id => segments[id]!.images ?? []);
   }
 
-  /** Everything on the path to `segment` as text, special tokens included. */
-  textUpTo(segment: number): string {
-    return this.context.renderer.decode(this.recorder.context(segment), { special: true });
+  /** Everything on the path to `segment` as text, special tokens included, the last `without` tokens left out. */
+  textUpTo(segment: number, without = 0): string {
+    const tokens = this.recorder.context(segment);
+    return this.context.renderer.decode(tokens.subarray(0, tokens.length - without), { special: true });
   }
 
   addMetrics(metrics: Readonly<Record<string, number>> | undefined): void {
@@ -180,7 +188,11 @@ export async function recordEpisode(
   const session = new Session(task, context, controller.signal);
   try {
     const outcome = await settle(session, play);
-    return session.recorder.finish(outcome, { score: session.score, metrics: { ...session.metrics } });
+    return session.recorder.finish(outcome, {
+      score: session.score,
+      metrics: { ...session.metrics },
+      leaves: session.leaves,
+    });
   } finally {
     context.signal.removeEventListener('abort', forward);
   }

@@ -1,3 +1,4 @@
+import { EpisodeError } from '../episode/failure.ts';
 import type { Image, Message } from '../episode/task.ts';
 import type { ToolSchema } from '../text/tool-calls/dialect.ts';
 import type { Answer, Session } from './session.ts';
@@ -35,6 +36,12 @@ export class Transcript {
     if (!this.#session.fits(seen, delta.tokens.length)) return undefined;
     if (delta.kind === 'append') {
       return recorder.feed(answer.segment, 'environment', delta.tokens, images.length > 0 ? images : undefined);
+    }
+    if (this.#session.leaves === 'alternatives') {
+      throw new EpisodeError(
+        'recorder',
+        `a path of a search must be one conversation, and ${delta.reason}; use a template that keeps what was said, or text feedback`,
+      );
     }
     // The whole context is fed anew, so every image shown so far is part of this prompt.
     const shown = [...this.#session.images(answer.segment), ...images];

@@ -1,6 +1,6 @@
 import type { Environment, EnvironmentFactory, StepResult } from '../envs/contracts.ts';
 import type { Outcome } from '../episode/episode.ts';
-import { checkEnvironment, checkReset, checkStepResult } from './checks.ts';
+import { checkEnvironment, checked, checkReset, checkStepResult } from './checks.ts';
 import type { ExecutorContext } from './contracts.ts';
 import type { Answer, Begun, Session } from './session.ts';
 import { Transcript } from './transcript.ts';
@@ -51,8 +51,8 @@ export function makeEnvironment(session: Session, factory: EnvironmentFactory): 
 
 export function reset(session: Session, environment: Environment) {
   const { task, context, signal } = session;
-  return session.call('environment', 'environment.reset', async () =>
-    checkReset(await environment.reset(task, { seed: context.environmentSeed, signal })),
+  return session.call('environment', 'environment.reset', () =>
+    checked(environment.reset(task, { seed: context.environmentSeed, signal }), checkReset),
   );
 }
 
@@ -73,10 +73,15 @@ export function ask(session: Session, state: TurnState, limits: TurnLimits, begu
 /** What the environment is told of an answer. */
 export function actionOf(session: Session, state: TurnState, answer: Answer) {
   const { task, signal } = session;
+  let observationText: string | undefined;
   return {
     actionText: answer.text,
     actionTokens: answer.tokens,
-    observationText: session.textUpTo(state.leaf),
+    /** Decoded when it is read, which most environments do not do. */
+    get observationText() {
+      observationText ??= session.textUpTo(state.leaf, answer.tokens.length - answer.generation.tokens.length);
+      return observationText;
+    },
     label: task.label,
     task,
     turn: state.turn,
@@ -95,8 +100,8 @@ export async function step(
   const { recorder } = session;
   const { environment, transcript, turn, stateKey } = state;
   const action = actionOf(session, state, answer);
-  const result = await session.call('environment', 'environment.step', async () =>
-    checkStepResult(await environment.step(action)),
+  const result = await session.call('environment', 'environment.step', () =>
+    checked(environment.step(action), checkStepResult),
   );
   const { reward, isVoid, toolFailed, metrics } = result;
   recorder.step({

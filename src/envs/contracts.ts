@@ -67,6 +67,8 @@ export interface StepResult {
 export interface Environment {
   reset(task: Task, context: EnvironmentContext): Awaitable<Reset>;
   step(action: Action): Awaitable<StepResult>;
+  /** An independent copy in the same state, for a search; without it the same actions are taken again in a new one. */
+  fork?(): Awaitable<Environment>;
   close?(): Awaitable<void>;
 }
 

@@ -126,6 +126,52 @@ export class EpisodeRecorder {
     return this.#add({ id: this.segments.length, parent, source: 'policy', tokens, logprobs, versions });
   }
 
+  /**
+   * Cuts a sampled segment in two: it keeps its first `at` tokens, and the rest becomes a segment below it, which takes
+   * over its step and what continued it. The beginning gets a step of its own that earned nothing, so that credit can
+   * be assigned where paths part. Returns the id of the rest, which may be above those of its children until `arrange`.
+   */
+  split(segment: number, at: number): number {
+    const whole = this.segments[segment];
+    if (whole?.source !== 'policy' || !(at > 0 && at < whole.tokens.length)) {
+      throw new RangeError(
+        `segment ${segment} cannot be split at token ${at}: it must be sampled, and both parts filled`,
+      );
+    }
+    const cut = (from: number, to?: number) => ({
+      tokens: whole.tokens.slice(from, to),
+      logprobs: whole.logprobs.slice(from, to),
+      versions: whole.versions.slice(from, to),
+    });
+    const rest = this.segments.length;
+    for (const child of this.segments) {
+      if (child.parent === segment) this.segments[child.id] = { ...child, parent: rest };
+    }
+    this.segments[segment] = { ...whole, ...cut(0, at) };
+    this.segments.push({ id: rest, parent: segment, source: 'policy', ...cut(at) });
+    const index = this.steps.findIndex(step => step.segment === segment);
+    if (index >= 0) {
+      const step = this.steps[index]!;
+      const { stateKey } = step;
+      const beginning = {
+        segment,
+        reward: 0,
+        finishReason: 'stop',
+        ...(stateKey === undefined ? {} : { stateKey }),
+      } as const;
+      this.steps.splice(index, 1, beginning, { ...step, segment: rest });
+    }
+    return rest;
+  }
+
+  /** Gives ids by which parents come before their children again, after splits. Returns the new id of each old one. */
+  arrange(): ReadonlyMap<number, number> {
+    const { segments, steps, renamed } = inOrder(this.segments, this.steps);
+    this.segments.splice(0, this.segments.length, ...segments);
+    this.steps.splice(0, this.steps.length, ...steps);
+    return renamed;
+  }
+
   step(step: Step): void {
     this.steps.push({ ...step });
   }
@@ -150,8 +196,7 @@ export class EpisodeRecorder {
       leaves?: Leaves | undefined;
     } = {},
   ): Episode {
-    const steps = this.steps.map(step => ({ ...step }));
-    const segments = [...this.segments];
+    const { segments, steps } = inOrder(this.segments, this.steps);
     const tree = { segments, steps, ...(extra.leaves ? { leaves: extra.leaves } : {}) };
     return {
       ...this.#identity,
@@ -169,6 +214,31 @@ export class EpisodeRecorder {
     this.segments.push(segment);
     return segment.id;
   }
+}
+
+/** Copies in which parents come before their children, which a split may have changed. */
+function inOrder(segments: readonly Segment[], steps: readonly Step[]) {
+  if (segments.every(({ id, parent }) => parent < id)) {
+    const renamed = new Map(segments.map(({ id }) => [id, id]));
+    return { segments: [...segments], steps: steps.map(step => ({ ...step })), renamed };
+  }
+  const children = new Map<number, number[]>();
+  for (const { id, parent } of segments) children.set(parent, [...(children.get(parent) ?? []), id]);
+  const order: number[] = [];
+  const stack = [...(children.get(-1) ?? [])].reverse();
+  for (let id = stack.pop(); id !== undefined; id = stack.pop()) {
+    order.push(id);
+    stack.push(...[...(children.get(id) ?? [])].reverse());
+  }
+  const renamed = new Map(order.map((id, index) => [id, index]));
+  return {
+    renamed,
+    segments: order.map((id, index) => {
+      const segment = segments[id]!;
+      return { ...segment, id: index, parent: renamed.get(segment.parent) ?? -1 };
+    }),
+    steps: steps.map(step => ({ ...step, segment: renamed.get(step.segment)! })),
+  };
 }
 
 /** Ids of the segments from the root to `leaf`, root first. */

@@ -50,34 +50,45 @@ export async function boundary<T>(
   }
 }
 
-async function withDeadline<T>(
+export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+/** What the call gives, unless the signal or the deadline comes first. One that gives it at once is never interrupted. */
+function withDeadline<T>(
   call: () => T | PromiseLike<T>,
   what: string,
   signal: AbortSignal | undefined,
   timeoutMs: number | undefined,
-): Promise<T> {
-  if (signal === undefined && timeoutMs === undefined) return call();
-  let timer: NodeJS.Timeout | undefined;
-  let onAbort: (() => void) | undefined;
-  const interrupted = new Promise<never>((_, reject) => {
-    if (timeoutMs !== undefined) {
-      timer = setTimeout(
-        () =>
-          reject(
-            new EpisodeError('timeout', `${what}: no answer within ${timeoutMs} ms; raise the deadline or mend it`),
-          ),
-        timeoutMs,
-      );
-    }
-    if (signal !== undefined) {
-      onAbort = () => reject(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-    }
+): T | PromiseLike<T> {
+  const given = call();
+  if (!isThenable(given) || (signal === undefined && timeoutMs === undefined)) return given;
+  return new Promise<T>((resolve, reject) => {
+    const settle = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+    };
+    const onAbort = () => {
+      settle();
+      reject(signal?.reason);
+    };
+    const onTimeout = () => {
+      settle();
+      reject(new EpisodeError('timeout', `${what}: no answer within ${timeoutMs} ms; raise the deadline or mend it`));
+    };
+    const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    given.then(
+      value => {
+        settle();
+        resolve(value);
+      },
+      error => {
+        settle();
+        reject(error);
+      },
+    );
+    // The call itself may have ended the episode.
+    if (signal?.aborted) onAbort();
   });
-  try {
-    return await Promise.race([Promise.resolve(call()), interrupted]);
-  } finally {
-    clearTimeout(timer);
-    if (onAbort !== undefined) signal?.removeEventListener('abort', onAbort);
-  }
 }

@@ -154,11 +154,12 @@ function policyOf(id: string, lane: Lane, context: RolloutContext, signal: Abort
   return {
     contextLength: context.contextLength,
     params: context.params,
-    async generate({ tokens, images, params }) {
+    async generate({ tokens, images, params, answered }) {
       const turn = requests++;
       const generation = await lane.generate({
         tokens,
         ...(images ? { images } : {}),
+        ...(answered ? { answered } : {}),
         params: { ...context.params, ...params },
         seed: seedOf(context.seed, 'sampling', id, turn),
         key: `${id}#${String(turn).padStart(6, '0')}`,
