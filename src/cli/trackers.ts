@@ -1,6 +1,7 @@
 import { basename, join, resolve } from 'node:path';
 import type { Executor } from '../agents/contracts.ts';
 import { traced } from '../agents/traced.ts';
+import { withoutCredentials } from '../config/credentials.ts';
 import { ConfigError } from '../config/error.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
@@ -91,6 +92,6 @@ function mlflowCredentials(env: Env): MlflowOptions['credentials'] {
 function shown(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
-    given.map(([name, value]) => [name, typeof value === 'string' ? value.replace(/(\/\/)[^/@\s]*@/g, '$1') : value]),
+    given.map(([name, value]) => [name, typeof value === 'string' ? withoutCredentials(value) : value]),
   );
 }

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { editDistance } from '../options/nearest.ts';
 import type { Option, Options, Values } from '../options/option.ts';
 import { type Assignment, readArguments } from './arguments.ts';
+import { withoutCredentials } from './credentials.ts';
 import { ConfigError } from './error.ts';
 import { readConfigFile } from './file.ts';
 import { lookup } from './lookup.ts';
@@ -54,7 +55,7 @@ export function resolve<T extends Options>(
     faults.push(
       assignment === undefined
         ? `${name} is missing; ${wanted} (${option.help.replace(/\.$/, '')})`
-        : `${assignment.label} is ${JSON.stringify(assignment.raw)}; ${wanted}`,
+        : `${assignment.label} is ${withoutCredentials(JSON.stringify(assignment.raw))}; ${wanted}`,
     );
   }
   if (faults.length > 0) throw new ConfigError(faults);
