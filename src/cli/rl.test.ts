@@ -141,6 +141,10 @@ describe('rl', () => {
     await refused(/cannot read the dataset/, '--data.prompt_dataset', 'none.jsonl');
     await refused(/tasks\.jsonl:1: no column "question"/, '--data.input_key', 'question');
     await refused(/n_samples_per_prompt/, '--rollout.n_samples_per_prompt', '1');
+    await refused(/train\.ema_beta is for train\.enable_ema, which is off/, '--train.ema_beta', '0.9');
+    await refused(/eval\.ema_enable is for train\.enable_ema, which is off/, '--eval.ema_enable');
+    const best = ['--eval.dataset', 'null', '--ckpt.best_metric_key', 'eval/tasks/pass1'];
+    await refused(/ckpt\.best_metric_key compares evaluations: give eval\.dataset/, ...best);
     const { context } = contextOf(rlOptions, [...RL, '--run.dir', 'refused']);
     await expect(reinforce(context, () => Promise.reject(new Error('no tensor')))).rejects.toThrow('no tensor');
     expect(existsSync(join(cwd, 'refused'))).toBe(false);

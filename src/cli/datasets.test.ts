@@ -1,0 +1,39 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { loadEvaluationTasks } from './datasets.ts';
+
+const cwd = mkdtempSync(join(tmpdir(), 'datasets-'));
+afterAll(() => rmSync(cwd, { recursive: true }));
+const row = (input: string, more: object = {}) => `${JSON.stringify({ input, ...more })}\n`;
+writeFileSync(join(cwd, 'a.jsonl'), row('1', { id: 'x' }) + row('2', { datasource: 'own' }));
+writeFileSync(join(cwd, 'b.jsonl'), row('3', { id: 'x' }) + row('4'));
+
+const values = {
+  'data.input_key': 'input',
+  'data.label_key': undefined,
+  'data.input_template': undefined,
+  'data.apply_chat_template': false,
+  'data.on_malformed': 'error',
+} as const;
+const surroundings = { cwd, stderr: { write: () => undefined } };
+const load = (datasets: string | string[], limit?: number) =>
+  loadEvaluationTasks(datasets, values, { ...surroundings, limit }).map(({ id, source }) => [id, source]);
+
+it('tasks of several files bear their names, and their ids do not collide', () => {
+  expect(load('a.jsonl')).toEqual([
+    ['x', 'a'],
+    ['a:2', 'own'],
+  ]);
+  expect(load(['first=a.jsonl', 'second=b.jsonl'])).toEqual([
+    ['first:x', 'first'],
+    ['first:a:2', 'first'],
+    ['second:x', 'second'],
+    ['second:b:2', 'second'],
+  ]);
+  expect(load(['a.jsonl', 'second=b.jsonl'], 1)).toEqual([
+    ['x', 'a'],
+    ['second:x', 'second'],
+  ]);
+});
