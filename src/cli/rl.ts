@@ -96,6 +96,7 @@ export async function reinforce(
   const evaluation = evaluationOf(values, { cwd, stderr });
   const steps = stepsOf(values, tasks.length);
   const run = runDirectory(values, { command: 'rl', configFile, cwd });
+  const average = averageOf(values, run);
   const from = await resumePoint(run, values, stderr);
 
   // The engine comes before the directory: a model that is refused leaves nothing behind.
@@ -121,7 +122,7 @@ export async function reinforce(
       ...settings,
       critic: critic && { ...settings.critic, model: critic, output: criticOutput },
       ...agentRun(values),
-      average: averageOf(values, run),
+      average,
       policy,
       tasks,
       agent,
