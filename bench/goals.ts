@@ -1,8 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type Cell, formatTable, type Table } from './harness.ts';
+import { type Cell, formatTable, type Machine, type Table } from './harness.ts';
 
-/** The goals of docs/speed.md beside what the last runs of the benches reached, from bench/results. */
+/** The goals beside what the last runs of the benches reached (bench/results), into docs/speed.md. */
 
 interface Goal {
   readonly what: string;
@@ -65,7 +65,7 @@ const GOALS: readonly Goal[] = [
 interface Result {
   readonly date: string;
   readonly commit: string;
-  readonly machine: { readonly cpu: string; readonly cores: number; readonly node: string };
+  readonly machine: Machine;
   readonly tables: readonly Table[];
 }
 
@@ -80,13 +80,27 @@ export async function run(): Promise<void> {
     if (measured === undefined) return [what, `≥ ${least}`, 'not measured', ''];
     return [what, `≥ ${least}`, measured, measured >= least ? 'yes' : 'no'];
   });
-  for (const [bench, result] of results) {
-    if (result === undefined) continue;
+  const origins = [...results].map(([bench, result]) => {
+    if (result === undefined) return `\`${bench}\` was not run`;
     const { date, commit, machine } = result;
-    console.log(`${bench}: ${date.slice(0, 10)}, ${commit}, ${machine.cpu}, ${machine.cores} cores, ${machine.node}`);
-  }
-  console.log(`\n${formatTable({ title: 'Goals', columns: ['what', 'goal', 'measured', 'reached'], rows })}`);
+    const where = `${machine.cpu}, ${machine.cores} cores, node ${machine.node.slice(1)}, load ${machine.load}`;
+    return `\`${bench}\` on ${date.slice(0, 10)} at ${commit} (${where})`;
+  });
+  const table = formatTable({
+    title: `${origins.join(';\n')}.`,
+    columns: ['what', 'goal', 'measured', 'reached'],
+    rows,
+  });
+  console.log(table);
+  const page = fileURLToPath(new URL('../docs/speed.md', import.meta.url));
+  const text = readFileSync(page, 'utf8');
+  writeFileSync(
+    page,
+    text.replace(PLACE, (_, before: string, after: string) => `${before}\n\n${table}\n${after}`),
+  );
 }
+
+const PLACE = /(<!-- goals: written by the bench of that name -->).*?(<!-- end of goals -->)/s;
 
 function read(bench: string): Result | undefined {
   const file = fileURLToPath(new URL(`results/${bench}.json`, import.meta.url));

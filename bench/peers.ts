@@ -23,7 +23,10 @@ const PRECISIONS: readonly {
   readonly own: string;
   readonly peer: string;
   readonly options: Partial<SamplerOptions>;
-}[] = [{ own: 'f32', peer: 'f32', options: {} }];
+}[] = [
+  { own: 'f32', peer: 'f32', options: {} },
+  { own: 'int8', peer: 'q8_0', options: { dtype: 'int8' } },
+];
 
 /**
  * The embedded engine beside PyTorch eager, Transformers' `generate` and llama.cpp: the same weights, batch and
