@@ -89,13 +89,13 @@ async function openCheckpoint(
   }
 }
 
-function openEndpoint(url: string, { values }: EvalContext): Evaluated {
+function openEndpoint(url: string, { values, env }: EvalContext): Evaluated {
   const { 'eval.endpoint_model': model, 'eval.endpoint_key_env': variable } = values;
   if (model === undefined)
     throw new ConfigError(['eval.endpoint needs eval.endpoint_model, the name of the served model']);
   if (!URL.canParse(url))
     throw new ConfigError([`eval.endpoint ${url} is no URL; give one as http://localhost:8000/v1`]);
-  const key = process.env[variable];
+  const key = env?.[variable];
   return {
     name: `${model} at ${url}`,
     sampler: endpointSampler({ url, model, key }),

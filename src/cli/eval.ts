@@ -7,11 +7,14 @@ import type { Evaluation } from '../training/evaluate.ts';
 import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { loadEvaluationTasks } from './datasets.ts';
+import { displayOf } from './display.ts';
+import { countingEpisodes } from './episode-progress.ts';
 import { type Evaluated, openEvaluated } from './eval-policy.ts';
 import { compareResults, writeResult } from './eval-result.ts';
 import { printEpisode } from './print-episode.ts';
 import { openRunDirectory, runDirectory } from './run-directory.ts';
 import { evaluationTable, overall, reported, resultLine } from './summary.ts';
+import { tracedAgent } from './trackers.ts';
 
 type EvalOptions = typeof evaluationOptions;
 
@@ -34,36 +37,44 @@ export async function evaluate(
 ): Promise<undefined> {
   const { values, cwd, stdout, stderr, interrupt } = context;
   const began = performance.now();
-  const agent = await chooseAgent(values, cwd);
+  const agent = await tracedAgent(await chooseAgent(values, cwd), values);
   const { 'eval.dataset': dataset } = values;
   if (dataset === undefined) throw new ConfigError(['eval.dataset is missing: it says on which tasks to evaluate']);
   const tasks = loadEvaluationTasks(dataset, values, { cwd, stderr, limit: values['eval.max_samples'] });
+  const { 'eval.n_samples_per_prompt': samples, 'eval.greedy_enable': greedy } = values;
+  const totalSteps = tasks.length * (samples + (greedy ? 1 : 0));
+  const fields = [
+    { metric: 'reward', label: 'reward' },
+    { metric: 'failed', label: 'failed', format: 'percent' as const },
+  ];
+  const { tracker, ...display } = displayOf(values, context, { totalSteps, unit: 'episode', fields });
   const policy = await open();
   try {
     const evaluation = await evaluatePolicy({
       ...agentRun({ ...values, 'rollout.temperature': values['eval.temperature'] }),
       policy,
       tasks,
-      agent,
-      samples: values['eval.n_samples_per_prompt'],
-      greedy: values['eval.greedy_enable'],
+      agent: values.json ? agent : countingEpisodes(agent, tracker),
+      samples,
+      greedy,
       temperature: values['eval.temperature'],
       passScore: values['eval.pass_score'],
       maxFailureRate: values['rollout.max_failure_rate'],
       signal: interrupt.signal,
-      log: message => stderr.write(`${message}\n`),
-    });
+      log: display.warn,
+    }).finally(() => values.json || tracker.close());
+    if (values.json) await tracker.log({ step: 0, metrics: evaluation.metrics });
     if (values['run.dir'] !== undefined) await write(evaluation, context);
     await writeResult(evaluation, policy.name ?? 'policy', context);
     const decode = (tokens: Int32Array) => policy.renderer.decode(tokens, { special: true });
-    const sample = printEpisode(evaluation.episodes[0]!, { decode, color: stdout.isTTY ?? false });
+    const sample = printEpisode(evaluation.episodes[0]!, { decode, color: stdout.color ?? false });
     const numbers = reported(values['eval.report']).map(one => ({
       label: one.label,
       values: [overall(one, evaluation.metrics)],
     }));
     const seconds = (performance.now() - began) / 1000;
     const result = resultLine(numbers, { seconds, seed: values['train.seed'] });
-    stdout.write(`${[evaluationTable(evaluation.metrics), sample, result].join('\n\n')}\n`);
+    display.report([evaluationTable(evaluation.metrics), sample, result].join('\n\n'));
   } finally {
     await policy.close();
   }
