@@ -304,7 +304,11 @@ describe('files of code', () => {
       'export default {',
       /train\.agent_func_path agent that does not load\.mjs: .*end of input/,
     ),
-    agent('agent without a default', 'export const x = 1;', /without a default\.mjs: the default export must be/),
+    agent(
+      'agent without a default',
+      'export const x = 1;',
+      /without a default\.mjs: (the default export must be|it exports nothing where an agent is expected)/,
+    ),
   ];
   it.concurrent.each(faults)('$what', refusedAtOnce(asProcess));
 });
