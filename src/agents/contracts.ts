@@ -16,6 +16,10 @@ export interface Policy {
     readonly params?: Partial<SamplingParams>;
     /** So many of the last tokens are an answer that this one continues. */
     readonly answered?: number;
+    /** Ends this request alone with what it has, 'abort'. */
+    readonly signal?: AbortSignal | undefined;
+    /** Receives each token as it is sampled, where the engine gives them one by one. */
+    readonly onToken?: ((token: number) => void) | undefined;
   }): Promise<Generation>;
 }
 
@@ -29,6 +33,8 @@ export interface EpisodeLimits {
   readonly maxTokens: number;
   /** Deadline of one call to an environment, tool or reward. */
   readonly callTimeoutMs: number;
+  /** Deadline of a whole episode whose program is not ours (recorded agents); ten minutes when not given. */
+  readonly episodeTimeoutMs?: number | undefined;
 }
 
 export interface ExecutorContext {
@@ -55,6 +61,8 @@ export interface ExecutorContext {
  */
 export interface Executor {
   readonly name: string;
+  /** How one attempt is made, where `run` makes several at once: what an evaluation runs. */
+  readonly single?: Executor | undefined;
   run(task: Task, context: ExecutorContext): Promise<Episode>;
   close?(): Promise<void>;
 }

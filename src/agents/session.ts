@@ -6,7 +6,7 @@ import type { Image, Message, Task } from '../episode/task.ts';
 import { cutAtStop } from '../text/stop-strings.ts';
 import type { ToolSchema } from '../text/tool-calls/dialect.ts';
 import { checkGeneration } from './checks.ts';
-import type { ExecutorContext } from './contracts.ts';
+import type { ExecutorContext, Policy } from './contracts.ts';
 
 /** What every execution mode shares: one episode being recorded, its limits, its deadline and its clean-up. */
 
@@ -114,31 +114,42 @@ export class Session {
     params: Partial<SamplingParams> & { readonly maxTokens: number },
     begun?: Begun,
   ): Promise<Answer> {
-    const { policy, renderer } = this.context;
-    const { recorder } = this;
-    const tokens = recorder.context(parent);
+    const answer = this.record(parent, await this.sample(parent, params, { begun }), begun);
+    const { finishReason, tokens } = answer.generation;
+    if (finishReason !== 'abort') return answer;
+    throw new EpisodeError('provider', `policy: the answer was aborted after ${tokens.length} tokens`);
+  }
+
+  /** What the policy answers below `parent`, not recorded yet. `signal` ends it with what it has, 'abort'. */
+  sample(
+    parent: number,
+    params: Partial<SamplingParams> & { readonly maxTokens: number },
+    call: Pick<Parameters<Policy['generate']>[0], 'signal' | 'onToken'> & { readonly begun?: Begun | undefined } = {},
+  ): Promise<Generation> {
+    const { policy } = this.context;
+    const { begun, ...given } = call;
+    const tokens = this.recorder.context(parent);
     const images = this.images(parent);
-    const stopTokens = policy.params.stopTokens.length > 0 ? policy.params.stopTokens : renderer.stopTokens;
     const before = begun?.tokens.length ?? 0;
     const maxTokens = Math.max(1, Math.min(params.maxTokens - before, this.window - tokens.length));
     const request = {
       tokens,
       ...(images.length > 0 ? { images } : {}),
       ...(before > 0 ? { answered: before } : {}),
-      params: { ...params, maxTokens, stopTokens },
+      params: { ...params, maxTokens, stopTokens: this.#stopTokens },
+      ...given,
     };
     // No deadline here: the policy keeps its own, since how long an answer takes depends on the whole batch.
-    const generation = await boundary(
-      'provider',
-      'policy',
-      async () => checkGeneration(await policy.generate(request)),
-      { signal: this.signal },
-    );
-    const segment = recorder.sampled(parent, generation);
-    if (generation.finishReason === 'abort') {
-      throw new EpisodeError('provider', `policy: the answer was aborted after ${generation.tokens.length} tokens`);
-    }
-    const stopped = generation.finishReason === 'stop' && stopTokens.includes(generation.tokens.at(-1) ?? -1);
+    return boundary('provider', 'policy', async () => checkGeneration(await policy.generate(request)), {
+      signal: this.signal,
+    });
+  }
+
+  /** Records what was sampled below `parent`. */
+  record(parent: number, generation: Generation, begun?: Begun): Answer {
+    const { renderer } = this.context;
+    const segment = this.recorder.sampled(parent, generation);
+    const stopped = generation.finishReason === 'stop' && this.#stopTokens.includes(generation.tokens.at(-1) ?? -1);
     const all = begun === undefined ? generation.tokens : Int32Array.from([...begun.tokens, ...generation.tokens]);
     const said = stopped ? all.subarray(0, -1) : all;
     const text = cutAtStop(renderer.decode(said), generation.stopString, this.context.includeStop ?? false);
@@ -159,6 +170,11 @@ export class Session {
 
   addMetrics(metrics: Readonly<Record<string, number>> | undefined): void {
     for (const [name, value] of Object.entries(metrics ?? {})) this.metrics[name] = (this.metrics[name] ?? 0) + value;
+  }
+
+  get #stopTokens(): readonly number[] {
+    const { policy, renderer } = this.context;
+    return policy.params.stopTokens.length > 0 ? policy.params.stopTokens : renderer.stopTokens;
   }
 
   #overflow(length: number): EpisodeError {

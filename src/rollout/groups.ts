@@ -154,7 +154,7 @@ function policyOf(id: string, lane: Lane, context: RolloutContext, signal: Abort
   return {
     contextLength: context.contextLength,
     params: context.params,
-    async generate({ tokens, images, params, answered }) {
+    async generate({ tokens, images, params, answered, signal: own, onToken }) {
       const turn = requests++;
       const generation = await lane.generate({
         tokens,
@@ -163,7 +163,8 @@ function policyOf(id: string, lane: Lane, context: RolloutContext, signal: Abort
         params: { ...context.params, ...params },
         seed: seedOf(context.seed, 'sampling', id, turn),
         key: `${id}#${String(turn).padStart(6, '0')}`,
-        signal,
+        signal: own === undefined ? signal : AbortSignal.any([signal, own]),
+        ...(onToken ? { onToken } : {}),
       });
       signal.throwIfAborted();
       return generation;

@@ -1,5 +1,5 @@
 import type { EpisodeLimits, ExecutorContext } from '../agents/contracts.ts';
-import { DEFAULT_SAMPLING, type SamplingParams } from '../engines/contracts.ts';
+import { DEFAULT_SAMPLING, type GenerateRequest, type SamplingParams } from '../engines/contracts.ts';
 import type { Renderer } from '../text/renderer.ts';
 import { byteRenderer } from './byte-tokenizer.ts';
 import { type ScriptedSampler, type ScriptedSamplerOptions, scriptedSampler } from './scripted-sampler.ts';
@@ -41,8 +41,8 @@ export function testContext(options: TestContextOptions = {}): TestContext {
           params: { ...params, ...request.params },
           seed: calls,
           key: `${sample}/${calls++}`,
-          signal: abort,
-        }),
+          signal: request.signal === undefined ? abort : AbortSignal.any([abort, request.signal]),
+        } as GenerateRequest),
     },
     renderer,
     limits: { maxTurns: 8, maxNewTokens: 64, maxTokens: 4096, callTimeoutMs: 1000, ...limits },
