@@ -32,7 +32,7 @@ export class Transcript {
   ): Promise<number | undefined> {
     const { recorder } = this.#session;
     const delta = await this.#delta(answer, feedback);
-    const seen = delta.kind === 'branch' ? 0 : recorder.context(answer.segment).length;
+    const seen = delta.kind === 'branch' ? 0 : recorder.contextLength(answer.segment);
     if (!this.#session.fits(seen, delta.tokens.length)) return undefined;
     if (delta.kind === 'append') {
       return recorder.feed(answer.segment, 'environment', delta.tokens, images.length > 0 ? images : undefined);

@@ -188,6 +188,11 @@ export class EpisodeRecorder {
     return pathTokens(this.segments, segment);
   }
 
+  /** Number of those tokens. */
+  contextLength(segment: number): number {
+    return pathLength(this.segments, segment);
+  }
+
   finish(
     outcome: Outcome,
     extra: {
@@ -254,13 +259,18 @@ export function leaves(segments: readonly Segment[]): number[] {
   return segments.filter(segment => !continued.has(segment.id)).map(segment => segment.id);
 }
 
+function pathLength(segments: readonly Segment[], leaf: number): number {
+  let length = 0;
+  for (let id = leaf; id >= 0; id = segments[id]!.parent) length += segments[id]!.tokens.length;
+  return length;
+}
+
 function pathTokens(segments: readonly Segment[], leaf: number): Int32Array {
-  const ids = path(segments, leaf);
-  const tokens = new Int32Array(ids.reduce((length, id) => length + segments[id]!.tokens.length, 0));
-  let offset = 0;
-  for (const id of ids) {
-    tokens.set(segments[id]!.tokens, offset);
-    offset += segments[id]!.tokens.length;
+  let end = pathLength(segments, leaf);
+  const tokens = new Int32Array(end);
+  for (let id = leaf; id >= 0; id = segments[id]!.parent) {
+    end -= segments[id]!.tokens.length;
+    tokens.set(segments[id]!.tokens, end);
   }
   return tokens;
 }

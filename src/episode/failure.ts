@@ -54,6 +54,21 @@ export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
+const WAITING = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** What happens when the signal aborts. One listener for all of it: a listener costs more than most calls. */
+function waitingOn(signal: AbortSignal): Set<() => void> {
+  const known = WAITING.get(signal);
+  if (known !== undefined) return known;
+  const waiting = new Set<() => void>();
+  WAITING.set(signal, waiting);
+  const interruptAll = () => {
+    for (const interrupt of waiting) interrupt();
+  };
+  signal.addEventListener('abort', interruptAll, { once: true });
+  return waiting;
+}
+
 /** What the call gives, unless the signal or the deadline comes first. One that gives it at once is never interrupted. */
 function withDeadline<T>(
   call: () => T | PromiseLike<T>,
@@ -66,7 +81,7 @@ function withDeadline<T>(
   return new Promise<T>((resolve, reject) => {
     const settle = () => {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
+      interruptible?.delete(onAbort);
     };
     const onAbort = () => {
       settle();
@@ -77,7 +92,7 @@ function withDeadline<T>(
       reject(new EpisodeError('timeout', `${what}: no answer within ${timeoutMs} ms; raise the deadline or mend it`));
     };
     const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const interruptible = signal && waitingOn(signal).add(onAbort);
     given.then(
       value => {
         settle();

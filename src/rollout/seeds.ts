@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 
@@ -8,10 +8,7 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
  * another and no order of events matters.
  */
 export function seedOf(runSeed: number, ...parts: readonly (string | number)[]): number {
-  const digest = createHash('sha256')
-    .update(JSON.stringify([runSeed, ...parts]))
-    .digest();
-  return digest.readUInt32LE(0);
+  return hash('sha256', JSON.stringify([runSeed, ...parts]), 'buffer').readUInt32LE(0);
 }
 
 /** A permutation of 0 … n − 1 (Fisher–Yates). */

@@ -102,7 +102,7 @@ function byteFallback(text: string): string | Uint8Array {
  * Byte-level vocabularies (GPT-2) write each byte as a printable character: itself where it is one, otherwise the next
  * free one from U+0100 on. Text with other characters is taken as it is.
  */
-const BYTE_OF: ReadonlyMap<string, number> = (() => {
+export const BYTE_OF: ReadonlyMap<string, number> = (() => {
   const printable = (byte: number) =>
     (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff);
   let next = 0x100;

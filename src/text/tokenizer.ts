@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { messageOf } from '../episode/failure.ts';
+import { byteLevelDecoder, byteLevelEncoder } from './byte-level.ts';
 import { readJson } from './files.ts';
 import type { TextCodec } from './renderer.ts';
 
@@ -47,6 +48,9 @@ export function tokenizer(
   const special = new Set(
     [...library.get_added_tokens_decoder()].flatMap(([id, token]) => (token.special ? [id] : [])),
   );
+  const added = new Set([...library.get_added_tokens_decoder().values()].map(({ content }) => content));
+  const byteLevel = isByteLevel(definition) ? byteLevelDecoder(model.vocab, special, added) : undefined;
+  const fastEncode = byteLevelEncoder(library, definition, config);
   const check = (model.unk_token_id ?? undefined) === undefined ? characterCheck(library) : undefined;
 
   return {
@@ -55,15 +59,21 @@ export function tokenizer(
     tokenId: token => library.token_to_id(token),
     encode(text) {
       check?.(text);
+      if (fastEncode !== undefined) return fastEncode(text);
       return Int32Array.from(library.encode(text, { add_special_tokens: false }).ids);
     },
     decode(tokens, options = {}) {
+      if (byteLevel !== undefined) return byteLevel(tokens, options.special === true);
       const shown = Array.from(tokens).filter(
         id => model.vocab[id] !== undefined && (options.special === true || !special.has(id)),
       );
       return shown.length === 0 ? '' : library.decode(shown, { clean_up_tokenization_spaces: false });
     },
   };
+}
+
+function isByteLevel({ decoder }: Readonly<Record<string, unknown>>): boolean {
+  return typeof decoder === 'object' && decoder !== null && 'type' in decoder && decoder.type === 'ByteLevel';
 }
 
 /** Throws when the tokenizer has ids for which the model has no embedding. */
