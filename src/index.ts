@@ -1,6 +1,7 @@
 export type { EpisodeLimits, Executor, ExecutorContext, Policy } from './agents/contracts.ts';
 export { multiTurn } from './agents/multi-turn.ts';
 export { singleTurn } from './agents/single-turn.ts';
+export { traced } from './agents/traced.ts';
 export type { Algorithm } from './algorithms/algorithm.ts';
 export type { Curation } from './algorithms/curation.ts';
 export {
@@ -31,8 +32,14 @@ export type { Message, Task } from './episode/task.ts';
 export { type Trajectory, toTrajectories } from './episode/trajectory.ts';
 export { perSample, type RewardFunction, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
 export { readJsonl, type TaskInput } from './rollout/tasks.ts';
+export { consoleTracker } from './tracking/console.ts';
+export type { EpisodesRecord, MetricsRecord, RunEnd, Tracker } from './tracking/contracts.ts';
 export { jsonlTracker } from './tracking/jsonl.ts';
-export type { Tracker } from './tracking/contracts.ts';
+export { mlflowTracker } from './tracking/mlflow.ts';
+export { otelTracing } from './tracking/otel.ts';
+export { tensorboardTracker } from './tracking/tensorboard.ts';
+export { wandbTracker } from './tracking/wandb.ts';
+export { wandbOfflineTracker } from './tracking/wandb-offline.ts';
 export { type AgentOptions, evaluatePolicy, type TrainOptions, train } from './train.ts';
 export { exampleSequences } from './training/conversations.ts';
 export type { Evaluation, EvaluationPlan } from './training/evaluate.ts';
