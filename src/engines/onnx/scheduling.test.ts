@@ -203,6 +203,7 @@ describe.each(['grouped-tied', 'gemma3-bf16', 'qwen2'])('deterministic: what a r
   it.each([
     { maxRows: 64, prefillTokens: 256 },
     { maxRows: 5, prefillTokens: 9, prefixCacheBytes: 3000 },
+    { maxRows: 64, prefillTokens: 256, dtype: 'int8' as const },
   ])('does not depend on the requests beside it in any bit: %o', async options => {
     const directory = goldenModel(model);
     const alone = makeSampler(directory, { ...options, deterministic: true, prefixCacheBytes: 0 });
