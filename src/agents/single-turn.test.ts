@@ -71,6 +71,22 @@ describe('singleTurn', () => {
     expect(texts).toEqual(['ab', 'ab;']);
   });
 
+  it.each([
+    [undefined, 'ab'],
+    [true, 'ab</end>'],
+  ])('lets rewards read up to a stop string, or with it (%s), and keeps all tokens', async (includeStop, expected) => {
+    const texts: string[] = [];
+    const reward = perSample(({ text }) => texts.push(text));
+    const context = {
+      ...testContext({ answers: () => 'ab</end>cd', params: { stopStrings: ['</end>'] } }),
+      includeStop,
+    };
+    const episode = await singleTurn({ reward }).run(task, context);
+    expect(texts).toEqual([expected]);
+    expect(context.renderer.decode(episode.segments[1]!.tokens)).toBe('ab</end>');
+    expect(episode.steps[0]!.finishReason).toBe('stop');
+  });
+
   it('passes images to the policy and keeps them on the prompt', async () => {
     const images = [{ mediaType: 'image/png', data: Uint8Array.of(1, 2) }];
     const { context, episode } = await run({ answers: () => '2' }, {}, { images });
