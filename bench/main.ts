@@ -25,6 +25,10 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: 'training, generation and decoding beside PyTorch, Transformers and llama.cpp; PEERS_PYTHON names their Python',
     load: () => import('./peers.ts'),
   },
+  int8: {
+    help: 'sampling in int8 beside float32: decoding, publishing, reward against time; arguments: models, or learning [steps]',
+    load: () => import('./int8.ts'),
+  },
   step: {
     help: 'one GRPO step from end to end beside TRL; PEERS_PYTHON names a Python that has it',
     load: () => import('./step.ts'),
