@@ -1,7 +1,9 @@
 export type { EpisodeLimits, Executor, ExecutorContext, Policy } from './agents/contracts.ts';
 export { multiTurn } from './agents/multi-turn.ts';
 export { singleTurn } from './agents/single-turn.ts';
+export { type ToolAgentOptions, toolAgent } from './agents/tools/tool-agent.ts';
 export { traced } from './agents/traced.ts';
+export { type TreeSearchOptions, treeSearch } from './agents/tree/tree-search.ts';
 export type { Algorithm } from './algorithms/algorithm.ts';
 export type { Curation } from './algorithms/curation.ts';
 export {

@@ -6,6 +6,7 @@ import type { Task } from '../episode/task.ts';
 import { validateEpisode } from '../episode/validate.ts';
 import { testContext } from '../testing/executor-context.ts';
 import { loadAgentFile } from './file.ts';
+import { multiTurn } from './multi-turn.ts';
 
 let directory: string;
 beforeAll(() => {
@@ -17,7 +18,7 @@ const task: Task = { id: 't', prompt: 'Q', label: 'L', metadata: { level: 3 } };
 
 async function run(name: string, text: string, answers: readonly string[]) {
   writeFileSync(join(directory, name), text);
-  const executor = await loadAgentFile(name, directory);
+  const executor = await loadAgentFile(name, multiTurn, directory);
   const context = testContext({ answers: (_, index) => answers[index] ?? '?' });
   const episode = await executor.run(task, context);
   validateEpisode(episode, { vocabularySize: context.renderer.vocabularySize });
@@ -94,7 +95,7 @@ export class AgentInstance {
     ],
   ])('refuses %s', async (name, text, message) => {
     writeFileSync(join(directory, name), text);
-    await expect(loadAgentFile(name, directory)).rejects.toThrow(message);
+    await expect(loadAgentFile(name, multiTurn, directory)).rejects.toThrow(message);
   });
 
   it('makes a failed episode of an environment that gives something else', async () => {

@@ -4,7 +4,6 @@ import { messageOf } from '../episode/failure.ts';
 import { lineIn, loadModule, type UserModule } from '../modules/load.ts';
 import { withAliases } from './aliases.ts';
 import type { Executor } from './contracts.ts';
-import { multiTurn } from './multi-turn.ts';
 
 /** The exports that are looked for, in this order; the last two are OpenRLHF's names. */
 const NAMES = ['default', 'AgentExecutor', 'AgentInstance'] as const;
@@ -12,9 +11,14 @@ const NAMES = ['default', 'AgentExecutor', 'AgentInstance'] as const;
 /**
  * The agent of a user's file: an executor `{name, run}` (or a class of one), an environment class, or a function that
  * makes an environment. Environments may be written with OpenRLHF's names (aliases.ts).
+ * @param play makes an executor of an environment: a chain of turns, or a search
  * @throws Error that names the file, the export and what is missing
  */
-export async function loadAgentFile(path: string, cwd?: string): Promise<Executor> {
+export async function loadAgentFile(
+  path: string,
+  play: (factory: EnvironmentFactory) => Executor,
+  cwd?: string,
+): Promise<Executor> {
   const loaded = await loadModule(path, 'train.agent_func_path', cwd);
   const name = NAMES.find(candidate => loaded.exports[candidate] !== undefined);
   const exported = name === undefined ? undefined : loaded.exports[name];
@@ -22,9 +26,9 @@ export async function loadAgentFile(path: string, cwd?: string): Promise<Executo
   if (typeof exported === 'function') {
     const { prototype } = exported as { prototype?: unknown };
     if (isExecutor(prototype)) return construct(exported as new () => Executor, path, loaded);
-    if (isEnvironment(prototype)) return multiTurn(() => withAliases(new (exported as new () => Environment)()));
+    if (isEnvironment(prototype)) return play(() => withAliases(new (exported as new () => Environment)()));
     if (isClass(exported)) throw refused(path, loaded, `the class ${exported.name} has ${missing(prototype)}`);
-    return multiTurn(factory(exported as EnvironmentFactory, path));
+    return play(factory(exported as EnvironmentFactory, path));
   }
   const found = name === undefined ? 'nothing' : `${preview(exported)} as ${name}`;
   throw refused(path, loaded, `it exports ${found} where an agent is expected`);

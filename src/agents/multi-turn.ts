@@ -6,9 +6,9 @@ import { ask, begin, makeEnvironment, step, type TurnLimits, turnLimits } from '
 
 export interface MultiTurnOptions {
   /** Answers per episode; the run's limit by default. */
-  readonly maxTurns?: number;
+  readonly maxTurns?: number | undefined;
   /** Tokens per answer; the run's limit by default. */
-  readonly maxNewTokens?: number;
+  readonly maxNewTokens?: number | undefined;
 }
 
 /**

@@ -33,7 +33,10 @@ export type Turned = { readonly result: StepResult } & (
 );
 
 /** Limits of the agent, and of the run where the agent has none. */
-export function turnLimits(own: Partial<TurnLimits>, { limits }: Pick<ExecutorContext, 'limits'>): TurnLimits {
+export function turnLimits(
+  own: { readonly [K in keyof TurnLimits]?: number | undefined },
+  { limits }: Pick<ExecutorContext, 'limits'>,
+): TurnLimits {
   return {
     maxTurns: own.maxTurns ?? limits.maxTurns,
     maxNewTokens: own.maxNewTokens ?? limits.maxNewTokens,
@@ -65,9 +68,16 @@ export async function begin(session: Session, environment: Environment): Promise
 }
 
 /** Lets the policy answer, or go on with an answer that is `begun` already. */
-export function ask(session: Session, state: TurnState, limits: TurnLimits, begun?: Begun): Promise<Answer> {
+export function ask(
+  session: Session,
+  state: TurnState,
+  limits: TurnLimits,
+  more: { readonly begun?: Begun | undefined; readonly topLogprobs?: number } = {},
+): Promise<Answer> {
   const maxTokens = state.params.maxTokens ?? limits.maxNewTokens;
-  return session.answer(state.leaf, { ...state.params, maxTokens }, begun);
+  const { begun, topLogprobs } = more;
+  const params = { ...state.params, maxTokens, ...(topLogprobs === undefined ? {} : { topLogprobs }) };
+  return session.answer(state.leaf, params, begun);
 }
 
 /** What the environment is told of an answer. */

@@ -3,8 +3,11 @@ import type { Executor } from '../agents/contracts.ts';
 import { loadAgentFile } from '../agents/file.ts';
 import { multiTurn } from '../agents/multi-turn.ts';
 import type { agentOptions } from '../agents/options.ts';
+import { scoredAnswer } from '../agents/scored.ts';
 import { singleTurn } from '../agents/single-turn.ts';
+import { type TreeSearchOptions, treeSearch } from '../agents/tree/tree-search.ts';
 import { ConfigError } from '../config/error.ts';
+import type { EnvironmentFactory } from '../envs/contracts.ts';
 import { makeEnvironment } from '../envs/registry.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
@@ -13,8 +16,12 @@ import type { agentChoiceOptions, rolloutOptions } from '../rollout/options.ts';
 import type { AgentOptions } from '../train.ts';
 import type { rlTrainOptions, trainOptions } from '../training/options.ts';
 
-/** The agent that the options choose. */
-export async function chooseAgent(values: Values<typeof agentChoiceOptions>, cwd: string): Promise<Executor> {
+/** The agent that the options choose. @param search makes trees of its attempts, where they are turns */
+export async function chooseAgent(
+  values: Values<typeof agentChoiceOptions>,
+  cwd: string,
+  search?: TreeSearchOptions,
+): Promise<Executor> {
   const { 'agent.env': env, 'train.agent_func_path': file, 'reward.remote_url': reward } = values;
   const given = Object.entries({ 'agent.env': env, 'train.agent_func_path': file, 'reward.remote_url': reward })
     .filter(([, value]) => value !== undefined)
@@ -26,12 +33,24 @@ export async function chooseAgent(values: Values<typeof agentChoiceOptions>, cwd
     ]);
   }
   try {
-    if (env !== undefined) return multiTurn(makeEnvironment(env, values['agent.env_parameters']));
-    if (reward !== undefined) return singleTurn({ reward: await loadRewardFile(resolve(cwd, reward)) });
-    return await loadAgentFile(file!, cwd);
+    const play = (factory: EnvironmentFactory) => (search ? treeSearch(factory, search) : multiTurn(factory));
+    if (env !== undefined) return play(makeEnvironment(env, values['agent.env_parameters']));
+    if (reward !== undefined) {
+      const scores = await loadRewardFile(resolve(cwd, reward));
+      return search ? treeSearch(scoredAnswer(scores), search) : singleTurn({ reward: scores });
+    }
+    return withSearch(await loadAgentFile(file!, play, cwd), search);
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
+}
+
+/** An executor of the user's own has its own way of making attempts. */
+function withSearch(executor: Executor, search: TreeSearchOptions | undefined): Executor {
+  if (search === undefined || executor.name === 'tree') return executor;
+  throw new Error(
+    `agent.search.strategy makes trees of turns with an environment, and train.agent_func_path gives the executor '${executor.name}'; leave it out`,
+  );
 }
 
 type RunValues = Values<

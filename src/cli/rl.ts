@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { searchFromOptions } from '../agents/tree/options.ts';
 import { ConfigError } from '../config/error.ts';
 import { lastingOptions } from '../config/resume.ts';
 import { rlOptions } from '../config/rl.ts';
@@ -91,7 +92,7 @@ export async function reinforce(
   const settings = settingsOf(values);
   const remark = samplingRemark(values, settings.algorithm);
   if (remark !== undefined) stderr.write(`${remark}\n`);
-  const agent = await tracedAgent(await chooseAgent(values, cwd), values);
+  const agent = await tracedAgent(await chooseAgent(values, cwd, searchFromOptions(values)), values);
   const tasks = loadTasks(values['data.prompt_dataset'], values, { cwd, stderr, limit: values['data.max_samples'] });
   const evaluation = evaluationOf(values, { cwd, stderr });
   const steps = stepsOf(values, tasks.length);

@@ -10,3 +10,6 @@ export type {
 } from './contracts.ts';
 export { defineEnvironment, type EnvironmentDefinition } from './definition.ts';
 export { listEnvironments, makeEnvironment, registerEnvironment } from './registry.ts';
+export { type PoolOptions, resourcePool } from './resources/pool.ts';
+export type { ResourcePool, ResourceSpec, Tool, ToolContext, ToolResult } from './tools/contracts.ts';
+export { defineTool } from './tools/define.ts';

@@ -73,7 +73,8 @@ export async function evaluate(
   { version, prefix = 'eval', baseline }: EvaluationSubject,
 ): Promise<Evaluation> {
   const { samples = 1, temperature = 0.6, greedy = false, passScore = 1, maxFailureRate = 0.5 } = plan;
-  const context = { ...training, params: { ...training.params, temperature } };
+  const executor = training.executor.single ?? training.executor;
+  const context = { ...training, executor, params: { ...training.params, temperature } };
   const specs = tasks.map(task => {
     const group = `eval:${task.id}`;
     return { task, group, samples, greedy, environmentSeed: seedOf(context.seed, 'environment', group) };

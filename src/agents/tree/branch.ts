@@ -46,6 +46,7 @@ export class Grower {
   readonly #factory: EnvironmentFactory;
   readonly #limits: TurnLimits;
   readonly #revisits: boolean;
+  readonly #topLogprobs: number;
   /** Tokens sampled so far. */
   sampled = 0;
   /** By policy segment. */
@@ -53,12 +54,21 @@ export class Grower {
   /** By last policy segment: the paths that have ended. */
   readonly ended = new Map<number, Ended>();
 
-  /** @param revisits answers will be sampled anew where their environments have moved on */
-  constructor(session: Session, factory: EnvironmentFactory, limits: TurnLimits, revisits: boolean) {
+  /**
+   * @param more.revisits answers will be sampled anew where their environments have moved on
+   * @param more.topLogprobs so many log-probabilities are asked for at each token
+   */
+  constructor(
+    session: Session,
+    factory: EnvironmentFactory,
+    limits: TurnLimits,
+    more: { readonly revisits: boolean; readonly topLogprobs: number },
+  ) {
     this.#session = session;
     this.#factory = factory;
     this.#limits = limits;
-    this.#revisits = revisits;
+    this.#revisits = more.revisits;
+    this.#topLogprobs = more.topLogprobs;
   }
 
   async root(): Promise<Branch> {
@@ -68,7 +78,8 @@ export class Grower {
 
   /** One turn of every branch. Returns those that go on, in their order. */
   async advance(branches: readonly Branch[]): Promise<Branch[]> {
-    const asked = branches.map(({ state, begun }) => ask(this.#session, state, this.#limits, begun));
+    const topLogprobs = this.#topLogprobs;
+    const asked = branches.map(({ state, begun }) => ask(this.#session, state, this.#limits, { begun, topLogprobs }));
     const answers = await allOf(asked);
     for (const answer of answers) this.sampled += answer.generation.tokens.length;
     const stepped = await allOf(branches.map((branch, i) => this.#step(branch, answers[i]!)));

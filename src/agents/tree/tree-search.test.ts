@@ -8,6 +8,7 @@ import { SOURCE, toTrajectories } from '../../episode/trajectory.ts';
 import { validateEpisode, validateTrajectory } from '../../episode/validate.ts';
 import { BYTE_SPECIAL, byteRenderer } from '../../testing/byte-tokenizer.ts';
 import { testContext } from '../../testing/executor-context.ts';
+import { uncertainty } from './entropy.ts';
 import { type TreeSearchOptions, treeSearch } from './tree-search.ts';
 
 const task: Task = { id: 't', prompt: 'go', label: 'L', metadata: {} };
@@ -94,7 +95,7 @@ describe('treeSearch', () => {
   });
 
   it('entropy: samples anew from the least decided tokens, inside answers too', async () => {
-    const { episode } = await run({ strategy: 'entropy', branches: 1, rounds: 1, points: 2 });
+    const { episode } = await run({ strategy: 'entropy', branches: 1, rounds: 1, points: 2, topLogprobs: 0 });
     check(episode);
     expect(toTrajectories(episode)).toHaveLength(3);
     const first = (await run({ strategy: 'turns', branches: 1, depth: 1 })).episode;
@@ -236,3 +237,17 @@ function beginnings({ segments, steps }: Episode): number {
   return steps.filter(({ segment }) => segments.some(({ parent, source }) => parent === segment && source === 'policy'))
     .length;
 }
+
+describe('uncertainty', () => {
+  it('is the entropy of the known tokens and of the rest as one, or the surprise where none are known', () => {
+    const top = (...probabilities: number[]) => ({
+      tokens: Int32Array.from(probabilities.keys()),
+      logprobs: Float32Array.from(probabilities, Math.log),
+    });
+    const generation = { logprobs: Float32Array.of(-0.25, -2), topLogprobs: [top(0.5, 0.5), top(0.5, 0.25)] };
+    const [certain, rest] = uncertainty(generation);
+    expect(certain).toBeCloseTo(Math.LN2, 6);
+    expect(rest).toBeCloseTo(0.5 * Math.LN2 + 2 * 0.25 * Math.log(4), 6);
+    expect([...uncertainty({ logprobs: generation.logprobs })]).toEqual([0.25, 2]);
+  });
+});

@@ -2,8 +2,9 @@ import type { Awaitable, EnvironmentFactory } from '../../envs/contracts.ts';
 import { branchWeights, leaves, type Outcome } from '../../episode/episode.ts';
 import type { Task } from '../../episode/task.ts';
 import type { Executor } from '../contracts.ts';
+import { type MultiTurnOptions, multiTurn } from '../multi-turn.ts';
 import { recordEpisode, type Session } from '../session.ts';
-import { type TurnLimits, turnLimits } from '../turns.ts';
+import { turnLimits } from '../turns.ts';
 import { type Branch, Grower } from './branch.ts';
 import { uncertainty } from './entropy.ts';
 
@@ -20,7 +21,7 @@ export interface Guided {
   readonly reward: number;
 }
 
-export interface TreeSearchOptions extends Partial<TurnLimits> {
+export interface TreeSearchOptions extends MultiTurnOptions {
   /**
    * turns        every answer is sampled `branches` times, for the first `depth` turns
    * entropy      `branches` chains; then in each of `rounds` the `points` most undecided tokens of the tree are found
@@ -36,6 +37,11 @@ export interface TreeSearchOptions extends Partial<TurnLimits> {
   readonly rounds?: number | undefined;
   /** 2 when not given. */
   readonly points?: number | undefined;
+  /**
+   * entropy: log-probabilities at each token from which its entropy is estimated; 0 goes by that of the drawn token
+   * alone. 20 when not given.
+   */
+  readonly topLogprobs?: number | undefined;
   /** Tokens sampled in the whole tree: nothing new is begun when they are spent. No limit when not given. */
   readonly budget?: number | undefined;
   /** Rates a state, higher is better; the reward so far when not given. */
@@ -65,10 +71,13 @@ export function treeSearch(factory: EnvironmentFactory, options: TreeSearchOptio
   }
   return {
     name: 'tree',
+    single: multiTurn(factory, options),
     run: (task, context) =>
       recordEpisode(task, context, async session => {
         session.leaves = 'alternatives';
-        const grower = new Grower(session, factory, turnLimits(options, context), strategy === 'entropy');
+        const revisits = strategy === 'entropy';
+        const known = revisits ? Math.min(options.topLogprobs ?? 20, context.renderer.vocabularySize) : 0;
+        const grower = new Grower(session, factory, turnLimits(options, context), { revisits, topLogprobs: known });
         await STRATEGIES[strategy](grower, session, { branches, depth, rounds, points, budget, guide: options.guide });
         return summarize(session, grower);
       }),
