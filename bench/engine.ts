@@ -88,7 +88,7 @@ async function learning(name: string, shape: ModelShape, model: Model, product: 
       // The optimizer refuses to step without a gradient: `train` has left one, or a single token does.
       await learner.forwardBackward(trainingBatch(1, 1, shape.vocabulary), program);
       const start = performance.now();
-      learner.optimizerStep(0);
+      await learner.optimizerStep(0);
       return (performance.now() - start) / 1000;
     },
   };

@@ -46,7 +46,7 @@ async function measure({ shape, rows, length, rank, learner: options }: MemoryCa
       const start = performance.now();
       await learner.forwardBackward(batch, program);
       if (round > 0) ms = Math.min(ms, performance.now() - start);
-      learner.optimizerStep(1e-6);
+      await learner.optimizerStep(1e-6);
     }
     await learner.close();
     return { peak: megabytes(), loaded, ms };

@@ -9,6 +9,11 @@ Writes
                              second_moment [n] at the end. The n weights are a [7, 5] matrix and then a [6] vector.
   adamw/cases.json           case -> {betas, eps, weightDecay, maxNorm, lrs [20], decayVector}; where decayVector is
                              false the vector is in a group of its own without weight decay.
+  muon/<case>.safetensors    weights [n] at the start, gradients [20, n], after [20, n] weights after each step,
+                             momentum [n] of the matrices at the end (zeros for the vector). The n weights are a tall
+                             [9, 5], a wide [4, 11] and a square [6, 6] matrix, moved by Muon, and then a [7] vector, moved
+                             by AdamW. torch computes the orthogonal matrix in bfloat16; here it does so in float32.
+  muon/cases.json            case -> {lr, adamLr, momentum, nesterov, steps, weightDecay, betas, eps}
   schedules.json             [{name, warmupSteps, totalSteps, minLrRatio, factors}]: the factor of the peak learning
                              rate for the updates 0 .. totalSteps. `constant` is Transformers' constant_with_warmup.
 """
@@ -19,6 +24,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
+from torch.optim import _muon
 from transformers import get_scheduler
 
 STEPS = 20
@@ -70,6 +76,56 @@ def adamw(case, seed):
     return {**case, "lrs": lrs}, arrays
 
 
+MATRICES = [(9, 5), (4, 11), (6, 6)]
+
+MUON_CASES = {
+    "nesterov": dict(lr=0.02, adamLr=0.005, momentum=0.95, nesterov=True, steps=5, weightDecay=0.1),
+    "heavy-ball": dict(lr=0.05, adamLr=0.01, momentum=0.8, nesterov=False, steps=3, weightDecay=0.0),
+}
+
+
+class Float32Torch:
+    """The module torch with float32 in the place of bfloat16."""
+
+    bfloat16 = torch.float32
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+
+def muon(case, seed):
+    _muon._zeropower_via_newtonschulz.__globals__["torch"] = Float32Torch()
+    generator = torch.Generator().manual_seed(100 + seed)
+    matrices = [torch.nn.Parameter(torch.randn(shape, generator=generator)) for shape in MATRICES]
+    vector = torch.nn.Parameter(torch.randn((7,), generator=generator))
+    flat = lambda tensors: torch.cat([tensor.detach().flatten() for tensor in tensors])
+    every = [*matrices, vector]
+    adam = dict(betas=[0.9, 0.95], eps=1e-8)
+    hidden = torch.optim.Muon(
+        matrices,
+        lr=case["lr"],
+        weight_decay=case["weightDecay"],
+        momentum=case["momentum"],
+        nesterov=case["nesterov"],
+        ns_steps=case["steps"],
+    )
+    rest = torch.optim.AdamW([vector], lr=case["adamLr"], weight_decay=0.0, foreach=False, **adam)
+    rows = {"gradients": [], "after": []}
+    start = flat(every)
+    for _ in range(STEPS):
+        scale = 10 ** (4 * torch.rand((), generator=generator).item() - 3)
+        for tensor in every:
+            tensor.grad = scale * torch.randn(tensor.shape, generator=generator)
+        rows["gradients"].append(flat([tensor.grad for tensor in every]))
+        hidden.step()
+        rest.step()
+        rows["after"].append(flat(every))
+    arrays = {name: torch.stack(values) for name, values in rows.items()}
+    arrays["weights"] = start
+    arrays["momentum"] = flat([*(hidden.state[m]["momentum_buffer"] for m in matrices), torch.zeros(7)])
+    return {**case, **adam}, arrays
+
+
 def schedule(name, warmup, total, min_ratio):
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     known = {"constant": "constant_with_warmup"}.get(name, name)
@@ -91,6 +147,12 @@ if __name__ == "__main__":
         settings[name], arrays = adamw(case, seed)
         save_file(arrays, root / "adamw" / f"{name}.safetensors")
     (root / "adamw" / "cases.json").write_text(json.dumps(settings) + "\n")
+    (root / "muon").mkdir(parents=True, exist_ok=True)
+    settings = {}
+    for seed, (name, case) in enumerate(MUON_CASES.items()):
+        settings[name], arrays = muon(case, seed)
+        save_file(arrays, root / "muon" / f"{name}.safetensors")
+    (root / "muon" / "cases.json").write_text(json.dumps(settings) + "\n")
     names = ["constant", "linear", "cosine", "cosine_with_min_lr"]
     spans = [(0, 10, 0.1), (4, 17, 0.1), (1, 1, 0.25), (9, 9, 0.0), (3, 40, 0.5)]
     schedules = [schedule(name, *span) for name in names for span in spans]

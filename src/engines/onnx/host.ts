@@ -52,8 +52,8 @@ export class EngineHost {
       forward: (batch, weights) => learner.forward(batch, weights),
       values: batch => learner.values(batch),
       forwardBackward: (batch, program) => learner.forwardBackward(batch, program),
-      optimizerStep: lr => {
-        const result = learner.optimizerStep(lr);
+      optimizerStep: async lr => {
+        const result = await learner.optimizerStep(lr);
         sampler.weightsChanged();
         return result;
       },

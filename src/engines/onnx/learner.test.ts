@@ -22,7 +22,7 @@ async function stepped(options: Parameters<typeof hostOptions>[1]): Promise<Mode
   const model = new Model(goldenModel('qwen2'));
   const learner = new OnnxLearnerCore(model, hostOptions('qwen2', options).learner);
   await learner.forwardBackward(batch, record(likelihoodLoss()));
-  learner.optimizerStep(0.01);
+  await learner.optimizerStep(0.01);
   await learner.close();
   return model;
 }
@@ -46,7 +46,7 @@ describe('OnnxLearnerCore', () => {
     const learner = new OnnxLearnerCore(model, hostOptions('qwen2', { learner: { maxNorm: 0.01 } }).learner);
     await learner.forwardBackward(batch, record(likelihoodLoss()));
     const gradient = Object.values(learner.gradient()).flatMap(values => [...values]);
-    const { gradNorm } = learner.optimizerStep(0.01);
+    const { gradNorm } = await learner.optimizerStep(0.01);
     await learner.close();
     expect(gradNorm).toBeCloseTo(Math.hypot(...gradient), 5);
     expect(gradNorm).toBeGreaterThan(0.01);
@@ -111,7 +111,7 @@ describe('OnnxLearnerCore', () => {
     expect(await learner.forward(empty)).toEqual({ logprobs: [new Float32Array(0)], entropy: [new Float32Array(0)] });
     const nothing = { ...empty, inputs: { weights: [new Float32Array(0)] } };
     expect(await learner.forwardBackward(nothing, record(likelihoodLoss()))).toEqual({ loss: 0, gpt_loss: 0 });
-    expect(() => learner.optimizerStep(0.01)).toThrow(/needs a gradient/);
+    await expect(learner.optimizerStep(0.01)).rejects.toThrow(/needs a gradient/);
     await learner.close();
   });
 
@@ -135,7 +135,7 @@ describe('OnnxLearnerCore', () => {
       for (let step = 0; step < 3; step++) {
         await learner.forwardBackward(batch, record(likelihoodLoss()));
         if (offloads) expect(() => learner.offload()).toThrow(/a gradient is waiting/);
-        learner.optimizerStep(0.01);
+        await learner.optimizerStep(0.01);
         if (!offloads) continue;
         const before = held();
         const freed = learner.offload();

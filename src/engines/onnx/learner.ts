@@ -9,6 +9,7 @@ import { Gradient } from './gradient.ts';
 import { HeadBlocks } from './head-blocks.ts';
 import { type LossProgram, replay } from './loss-program.ts';
 import type { Model } from './model.ts';
+import { hiddenMatrices, Muon, type MuonOptions } from './muon.ts';
 import { AdamW, clipFactor, globalNorm } from './optimizer.ts';
 import { packedPositions } from './positions.ts';
 import { PutAway } from './put-away.ts';
@@ -29,6 +30,8 @@ export interface LearnerOptions {
   readonly betas: readonly [number, number];
   readonly eps: number;
   readonly weightDecay: number;
+  /** Moves the matrices inside the layers; AdamW moves everything when not given. */
+  readonly muon?: MuonOptions | undefined;
   /** Global gradient norm is clipped to it. */
   readonly maxNorm: number;
 }
@@ -48,7 +51,7 @@ interface TrainingSession {
 export class OnnxLearnerCore {
   readonly #model: Model;
   readonly #options: LearnerOptions;
-  readonly #optimizer: AdamW;
+  readonly #optimizer: AdamW | Muon;
   /** Where the optimizer's state is while it is not in memory. */
   #away: PutAway | undefined;
   readonly #gradient: Gradient;
@@ -69,7 +72,11 @@ export class OnnxLearnerCore {
     }
     this.#gradient = new Gradient(model.layout, this.#head);
     // As usual, decay spares norms and biases.
-    this.#optimizer = new AdamW(model.weights.length, { ...options, decayMask: model.layout });
+    const [size, adam] = [model.weights.length, { ...options, decayMask: model.layout }];
+    const { muon, threads, device } = options;
+    this.#optimizer = muon
+      ? new Muon(size, adam, hiddenMatrices(model.layout), muon, { threads, device })
+      : new AdamW(size, adam);
   }
 
   async forward(batch: LearnerBatch, which: 'policy' | 'reference' = 'policy'): Promise<ForwardResult> {
@@ -131,7 +138,7 @@ export class OnnxLearnerCore {
     return totals;
   }
 
-  optimizerStep(lr: number): OptimizerStepResult {
+  async optimizerStep(lr: number): Promise<OptimizerStepResult> {
     if (!(lr >= 0 && Number.isFinite(lr))) throw new RangeError(`the learning rate is ${lr}; expected a number ≥ 0`);
     if (!this.#gradient.filled) throw new Error('an optimizer step needs a gradient: call forwardBackward first');
     const gradNorm = globalNorm(this.#gradient.sum);
@@ -142,7 +149,7 @@ export class OnnxLearnerCore {
       );
     }
     this.#takeBack();
-    this.#optimizer.step(this.#model.weights, this.#gradient.sum, lr, clipFactor(gradNorm, this.#options.maxNorm));
+    await this.#optimizer.step(this.#model.weights, this.#gradient.sum, lr, clipFactor(gradNorm, this.#options.maxNorm));
     this.#model.version += 1;
     this.zeroGrad();
     return { gradNorm, lr };
@@ -189,6 +196,7 @@ export class OnnxLearnerCore {
     this.#away = undefined;
     for (const { session } of await created([...this.#sessions.values()])) await session.release();
     for (const session of await created([this.#forwardSession])) await session.release();
+    if (this.#optimizer instanceof Muon) await this.#optimizer.close();
   }
 
   #check(batch: LearnerBatch): void {

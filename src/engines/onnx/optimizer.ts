@@ -5,6 +5,13 @@ export interface AdamWOptions {
   readonly weightDecay: number;
   /** Ranges of the flat array that weight decay spares (`decay: false`); a parameter layout fits. Default: none. */
   readonly decayMask?: readonly { readonly offset: number; readonly size: number; readonly decay: boolean }[];
+  /** Ranges that something else moves: they and their moments are left alone. Default: none. */
+  readonly skip?: readonly Range[];
+}
+
+interface Range {
+  readonly offset: number;
+  readonly size: number;
 }
 
 export const DEFAULT_ADAMW: AdamWOptions = { betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.01 };
@@ -28,12 +35,13 @@ export class AdamW {
   readonly #options: AdamWOptions;
   /** Made when first needed, so that a learner that never learns holds none. */
   #moments: Pick<AdamWState, 'firstMoment' | 'secondMoment'> | undefined;
-  readonly #spared: readonly { readonly offset: number; readonly size: number }[];
+  /** What is moved, and with how much decay. */
+  readonly #pieces: readonly { readonly start: number; readonly end: number; readonly decay: number }[];
   #step = 0;
 
   /** @param size number of weights */
   constructor(size: number, options: AdamWOptions = DEFAULT_ADAMW) {
-    const { betas, eps, weightDecay, decayMask = [] } = options;
+    const { betas, eps, weightDecay, decayMask = [], skip = [] } = options;
     for (const [name, value, valid] of [
       ['betas[0]', betas[0], betas[0] >= 0 && betas[0] < 1],
       ['betas[1]', betas[1], betas[1] >= 0 && betas[1] < 1],
@@ -44,7 +52,18 @@ export class AdamW {
     }
     this.#options = options;
     this.#size = size;
-    this.#spared = decayMask.filter(range => !range.decay).sort((a, b) => a.offset - b.offset);
+    const special = [
+      ...decayMask.filter(range => !range.decay).map(range => ({ ...range, moved: true })),
+      ...skip.map(range => ({ ...range, moved: false })),
+    ].sort((a, b) => a.offset - b.offset);
+    const pieces: { start: number; end: number; decay: number }[] = [];
+    let start = 0;
+    for (const { offset, size: length, moved } of special) {
+      pieces.push({ start, end: offset, decay: weightDecay });
+      if (moved) pieces.push({ start: offset, end: offset + length, decay: 0 });
+      start = offset + length;
+    }
+    this.#pieces = [...pieces, { start, end: size, decay: weightDecay }];
   }
 
   /**
@@ -57,16 +76,9 @@ export class AdamW {
       throw new RangeError(`AdamW of ${size} weights: got ${weights.length} weights and ${gradient.length} gradients`);
     }
     this.#step += 1;
-    let start = 0;
-    const update = (decay: number, end: number) => {
+    for (const { start, end, decay } of this.#pieces) {
       this.#update(weights, gradient, { lr, factor, decay }, start, end);
-      start = end;
-    };
-    for (const { offset, size: length } of this.#spared) {
-      update(this.#options.weightDecay, offset);
-      update(0, offset + length);
     }
-    update(this.#options.weightDecay, size);
   }
 
   /** The live state, not a copy. */

@@ -37,7 +37,7 @@ export interface HostCalls {
   forward(batch: LearnerBatch, weights: 'policy' | 'reference'): Promise<ForwardResult>;
   values(batch: LearnerBatch): Promise<Float32Array[]>;
   forwardBackward(batch: LossBatch, program: LossProgram): Promise<Record<string, number>>;
-  optimizerStep(lr: number): OptimizerStepResult;
+  optimizerStep(lr: number): Promise<OptimizerStepResult>;
   zeroGrad(): void;
   updateReference(beta: number): void;
   updateAverage(beta: number): void;

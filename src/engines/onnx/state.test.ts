@@ -32,7 +32,7 @@ async function trained(name: string, steps: number) {
   open.push(learner);
   for (let step = 0; step < steps; step++) {
     await learner.forwardBackward(batch, record(likelihoodLoss()));
-    learner.optimizerStep(0.01);
+    await learner.optimizerStep(0.01);
   }
   return { model, learner };
 }
@@ -52,7 +52,7 @@ describe('the state of an engine', () => {
     await loadState(directory, target.model, target.learner);
     expect(snapshot(target)).toEqual(snapshot(source));
     expect(target.model.version).toBe(3);
-    expect(() => target.learner.optimizerStep(0.01)).toThrow(/needs a gradient/);
+    await expect(target.learner.optimizerStep(0.01)).rejects.toThrow(/needs a gradient/);
   });
 
   const damaged: [string, (directory: string) => void, RegExp][] = [

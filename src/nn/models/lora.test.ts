@@ -126,7 +126,7 @@ describe.each(LORA_CASES)('the adapter %s', name => {
     const learner = learnerOf(model);
     for (let step = 0; step < data.adamw.steps; step++) {
       await learner.forwardBackward(batchOf(data), loss);
-      learner.optimizerStep(data.adamw.lr);
+      await learner.optimizerStep(data.adamw.lr);
     }
     await learner.close();
     const after = byTensor(model, model.weights);
