@@ -59,7 +59,11 @@ export async function run(): Promise<void> {
 
   const { workPerGroup } = await simulate({ ...WORK, train: 1000 }, undefined);
   const generate = (workPerGroup * WORK.groups) / WORK.rows;
-  for (const [title, ratio] of [['1:1', 1], ['3:1', 1 / 3], ['1:3', 3]] as const) {
+  for (const [title, ratio] of [
+    ['1:1', 1],
+    ['3:1', 1 / 3],
+    ['1:3', 3],
+  ] as const) {
     await measure(`generate : train ${title}, log-normal answers and tools`, { ...WORK, train: generate * ratio });
   }
   const stragglers = { ...WORK, stragglers: 0.005, rows: 256, train: generate / 2 };

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { ConfigError } from '../config/error.ts';
+import { muonFromOptions, muonValues } from '../engines/onnx/muon-options.ts';
 import { type LoraOptions, loraFromOptions, type loraOptions } from '../engines/onnx/options.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { HubProgress } from '../nn/checkpoint/hub.ts';
@@ -42,6 +43,18 @@ export function loraOf(values: Values<typeof loraOptions & SeedOption>, cwd: str
     throw new ConfigError([messageOf(error)], { cause: error });
   }
   return lora && 'adapter' in lora ? adapterOf(lora.adapter, cwd) : lora;
+}
+
+/**
+ * What the flags under `prefix` say about Muon, beside a learning rate of `adamLr`.
+ * @throws ConfigError for settings of an optimizer that is not used
+ */
+export function muonOf(values: Readonly<Record<string, unknown>>, prefix: string, adamLr: number) {
+  try {
+    return muonFromOptions(muonValues(values, prefix), adamLr, prefix);
+  } catch (error) {
+    throw new ConfigError([messageOf(error)], { cause: error });
+  }
 }
 
 type SeedOption = Pick<typeof trainOptions, 'train.seed'>;

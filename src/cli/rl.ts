@@ -17,7 +17,7 @@ import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { loadEvaluationTasks, loadTasks } from './datasets.ts';
 import { displayOf, rolloutFields } from './display.ts';
-import { locateModel, loraOf } from './model.ts';
+import { locateModel, loraOf, muonOf } from './model.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
 import { describeFailures, finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
 import { type RlValues, samplingRemark, settingsOf } from './rl-settings.ts';
@@ -49,10 +49,12 @@ async function openPolicy(context: RlContext): Promise<PolicyEngine> {
   };
   const model = await locateModel(values['actor.model_name_or_path'], values['actor.model_revision'], context);
   const gradientCheckpointing = values['actor.gradient_checkpointing_enable'];
+  const muon = muonOf(values, 'actor.', values['actor.adam.lr']);
   const engine = {
     ...engineFromOptions(values),
     separate,
     gradientCheckpointing,
+    muon,
     samplingDtype: values['rollout.dtype'],
   };
   return onnxPolicy({ ...engine, model, lora, adam, maxNorm: values['actor.max_norm'] });
@@ -76,7 +78,8 @@ async function openCritic(context: RlContext): Promise<Critic> {
   const gradientCheckpointing =
     values['critic.gradient_checkpointing_enable'] ?? values['actor.gradient_checkpointing_enable'];
   const maxNorm = values['critic.max_norm'];
-  return onnxCritic({ ...engineFromOptions(values), model, lora, adam, maxNorm, gradientCheckpointing });
+  const muon = muonOf(values, 'critic.', values['critic.adam.lr'] ?? 9e-6);
+  return onnxCritic({ ...engineFromOptions(values), model, lora, adam, muon, maxNorm, gradientCheckpointing });
 }
 
 /** The command; `open` makes the engine, and `openValues` the critic of an algorithm that needs one. */

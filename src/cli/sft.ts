@@ -12,7 +12,7 @@ import { type Demonstration, type SftStep, sft, sftSteps } from '../training/sft
 import { type CommandContext, defineCommand } from './command.ts';
 import { reportingRows } from './datasets.ts';
 import { displayOf } from './display.ts';
-import { locateModel, loraOf } from './model.ts';
+import { locateModel, loraOf, muonOf } from './model.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
 import { howToContinue } from './rl-report.ts';
 import { bytesOf, openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
@@ -40,6 +40,7 @@ async function openPolicy(context: SftContext): Promise<PolicyEngine> {
     initSeed: values['train.seed'],
     adam: { betas: values['adam.betas'], eps: values['adam.eps'], weightDecay: values['adam.weight_decay'] },
     maxNorm: values.max_norm,
+    muon: muonOf(values, '', values['adam.lr']),
     gradientCheckpointing: values['model.gradient_checkpointing_enable'],
   });
 }

@@ -5,6 +5,7 @@
  * Usage:  npx tsx tools/golden/export.ts <directory>
  *         for m in <directory>/*; do python tools/golden/check_export.py $m/model $m/logits.safetensors
  *           for d in model model/adapter; do python tools/golden/check_export.py $m/lora/$d $m/lora/logits.safetensors; done
+ *           python tools/golden/check_bfloat16.py $m/model $m/model-bfloat16
  *         done
  */
 import { mkdirSync } from 'node:fs';
@@ -57,6 +58,7 @@ async function write(target: string, model: Model, step: number, sequences: read
   });
   mkdirSync(target, { recursive: true });
   await exportModel(join(target, 'model'), model);
+  await exportModel(join(target, 'model-bfloat16'), model, 'bfloat16');
   const computed = await outputs(model, sequences);
   const tensors = sequences.flatMap((tokens, i) => [
     { name: `tokens.${i}`, shape: [tokens.length], data: Float32Array.from(tokens) },

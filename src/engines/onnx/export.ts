@@ -12,19 +12,23 @@ const ADAPTER_DIRECTORY = 'adapter';
 
 /**
  * Writes the model as a Hugging Face checkpoint, whole or not at all. A model with an adapter is written merged, and the
- * adapter in the layout of PEFT into the folder `adapter` of the same directory.
+ * adapter in the layout of PEFT, in float32 always, into the folder `adapter` of the same directory.
  */
-export async function exportModel(directory: string, model: Model): Promise<void> {
+export async function exportModel(
+  directory: string,
+  model: Model,
+  saveDtype: 'float32' | 'bfloat16' = 'float32',
+): Promise<void> {
   const { rawConfig, layout, weights, adapter, baseDigest: digest } = model;
-  const carry = model.directory;
-  if (adapter === undefined || digest === undefined)
-    return writeCheckpoint(directory, { rawConfig, layout, weights, carry });
+  const shared = { rawConfig, carry: model.directory, dtype: saveDtype === 'bfloat16' ? 'BF16' : 'F32' } as const;
+  if (adapter === undefined || digest === undefined) {
+    return writeCheckpoint(directory, { ...shared, layout, weights });
+  }
   const { base } = adapter;
   await writeCheckpoint(directory, {
-    rawConfig,
+    ...shared,
     layout: base.layout,
     weights: mergedTensors(adapter, weights, base.weights),
-    carry,
     beside: async temporary => {
       const target = join(temporary, ADAPTER_DIRECTORY);
       await mkdir(target);

@@ -71,7 +71,7 @@ export class EngineHost {
         sampler.weightsChanged();
         return { version: model.version };
       },
-      export: directory => exportModel(directory, model),
+      export: directory => exportModel(directory, model, options.saveDtype),
       weights: () => model.weights.slice(),
       setWeights: (weights, version) => {
         if (weights.length !== model.weights.length) {

@@ -12,10 +12,12 @@ import type { Device } from './device.ts';
 import type { SamplingDType } from './dtype.ts';
 import { OnnxEngine } from './engine.ts';
 import type { LoraStart } from './model.ts';
+import type { MuonOptions } from './muon.ts';
 import type { EngineValues, LoraOptions, separateOptions } from './options.ts';
 import type { HostOptions } from './protocol.ts';
 
 export { OnnxEngine } from './engine.ts';
+export type { MuonOptions } from './muon.ts';
 export { type LoraOptions, loraFromOptions } from './options.ts';
 
 export interface OnnxPolicyOptions {
@@ -53,6 +55,10 @@ export interface OnnxPolicyOptions {
   readonly logitsBytes?: number | undefined;
   /** Activations are computed anew on the way back instead of being kept; not when not given. */
   readonly gradientCheckpointing?: boolean | undefined;
+  /** Muon for the matrices inside the layers; AdamW moves everything when not given. */
+  readonly muon?: MuonOptions | undefined;
+  /** Type of the weights that `export` writes; float32 when not given. */
+  readonly saveDtype?: 'float32' | 'bfloat16' | undefined;
   readonly adam?: {
     readonly betas?: readonly [number, number] | undefined;
     readonly eps?: number | undefined;
@@ -133,6 +139,7 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
     model: directory,
     ...(initSeed === undefined ? {} : { initSeed }),
     ...(lora === undefined ? {} : { lora }),
+    saveDtype: options.saveDtype,
     sampler: {
       threads,
       device,
@@ -149,6 +156,7 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
       treePacking: options.treePacking ?? true,
       logitsBytes: options.logitsBytes,
       recompute: options.gradientCheckpointing,
+      muon: options.muon,
       betas: adam.betas ?? [0.9, 0.95],
       eps: adam.eps ?? 1e-8,
       weightDecay: adam.weightDecay ?? 0,
@@ -195,5 +203,6 @@ export function engineFromOptions(values: EngineValues) {
     maxTokens: values['train.max_tokens_per_gpu'],
     treePacking: values['train.tree_packing_enable'],
     logitsBytes: values['engine.logits_mb'] * MEBIBYTE,
+    saveDtype: values['engine.save_dtype'],
   } satisfies Partial<OnnxPolicyOptions>;
 }

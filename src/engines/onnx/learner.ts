@@ -149,7 +149,12 @@ export class OnnxLearnerCore {
       );
     }
     this.#takeBack();
-    await this.#optimizer.step(this.#model.weights, this.#gradient.sum, lr, clipFactor(gradNorm, this.#options.maxNorm));
+    await this.#optimizer.step(
+      this.#model.weights,
+      this.#gradient.sum,
+      lr,
+      clipFactor(gradNorm, this.#options.maxNorm),
+    );
     this.#model.version += 1;
     this.zeroGrad();
     return { gradNorm, lr };
@@ -176,6 +181,10 @@ export class OnnxLearnerCore {
     this.#away = new PutAway([firstMoment, secondMoment]);
     this.#optimizer.release();
     return gradients + firstMoment.byteLength + secondMoment.byteLength;
+  }
+
+  get optimizerName(): 'adam' | 'muon' {
+    return this.#optimizer instanceof Muon ? 'muon' : 'adam';
   }
 
   optimizerState(): ReturnType<AdamW['state']> {

@@ -6,6 +6,7 @@ import { SafetensorsFile } from '../../nn/checkpoint/safetensors.ts';
 import type { TensorPlace } from '../../nn/models/parameters.ts';
 import { Model } from './model.ts';
 import { hiddenMatrices, Muon, type MuonOptions } from './muon.ts';
+import { muonFromOptions, muonValues } from './muon-options.ts';
 
 const root = fileURLToPath(new URL('../../../tests/goldens/muon/', import.meta.url));
 
@@ -115,5 +116,24 @@ describe('Muon', () => {
     expect(make({ momentum: 1 })).toThrow('Muon: momentum is 1');
     expect(make({ steps: 0 })).toThrow('Muon: steps is 0');
     expect(make({ lrRatio: -1 })).toThrow('Muon: lrRatio is -1');
+  });
+});
+
+describe('options of Muon', () => {
+  const asked = (given: object) =>
+    muonFromOptions(muonValues(given as Record<string, unknown>, 'actor.'), 0.005, 'actor.');
+
+  it('are those of the field, and its learning rate follows that of adam', () => {
+    expect(asked({ 'actor.optim': 'muon' })).toEqual({ lrRatio: 4, momentum: 0.95, steps: 5, nesterov: true });
+    const given = { 'actor.muon.lr': 0.01, 'actor.muon.momentum': 0.9, 'actor.muon.ns_steps': 3 };
+    const whole = { 'actor.optim': 'muon', ...given, 'actor.muon.nesterov': false };
+    expect(asked(whole)).toEqual({ lrRatio: 2, momentum: 0.9, steps: 3, nesterov: false });
+  });
+
+  it('are refused without it', () => {
+    expect(asked({ 'actor.optim': 'adam' })).toBeUndefined();
+    expect(() => asked({ 'actor.optim': 'adam', 'actor.muon.lr': 0.01 })).toThrow(
+      'actor.muon.lr is a setting of Muon, and the optimizer is adam: set actor.optim to muon',
+    );
   });
 });

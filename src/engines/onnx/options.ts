@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { options, type Values } from '../../options/option.ts';
 import { DEVICES } from './device.ts';
 import { SAMPLING_DTYPES } from './dtype.ts';
+import { actorMuonOptions, criticMuonOptions, muonOptions } from './muon-options.ts';
 
 /** A LoRA adapter over frozen weights: a new one, or the directory of one in the layout of PEFT. */
 export type LoraOptions =
@@ -49,6 +50,10 @@ export const engineOptions = options({
     schema: z.number().positive().default(64),
     help: 'Logits of a micro-batch that exist at a time while learning; a large vocabulary is worked through in blocks of this size',
     unit: 'MB',
+  },
+  'engine.save_dtype': {
+    schema: z.enum(['float32', 'bfloat16']).default('float32'),
+    help: 'Type of the weights of models that are written; bfloat16 halves the files and rounds. Checkpoints to continue from are exact in either case',
   },
   'train.max_tokens_per_gpu': {
     schema: z.int().min(1).default(4096),
@@ -161,6 +166,7 @@ export const actorOptions = options({
   'actor.adam.eps': adam.eps,
   'actor.adam.weight_decay': adam.weight_decay,
   'actor.max_norm': maxNorm,
+  ...actorMuonOptions,
   'actor.gradient_checkpointing_enable': { ...checkpointing, aliases: ['gradient_checkpointing'] },
 });
 
@@ -181,6 +187,7 @@ export const criticModelOptions = options({
   'critic.adam.eps': critic(adam.eps),
   'critic.adam.weight_decay': critic(adam.weight_decay),
   'critic.max_norm': critic(maxNorm),
+  ...criticMuonOptions,
   'critic.gradient_checkpointing_enable': {
     schema: z.boolean().optional(),
     help: `${checkpointing.help}; without it as the policy`,
@@ -199,6 +206,7 @@ export const modelOptions = options({
   'adam.eps': adam.eps,
   'adam.weight_decay': adam.weight_decay,
   max_norm: maxNorm,
+  ...muonOptions,
   'model.gradient_checkpointing_enable': { ...checkpointing, aliases: ['gradient_checkpointing'] },
 });
 

@@ -21,6 +21,8 @@ export interface HostOptions {
   readonly head?: 'score';
   /** Trains an adapter instead of all weights. */
   readonly lora?: LoraStart;
+  /** Of the weights that `export` writes; float32 when not given. */
+  readonly saveDtype?: 'float32' | 'bfloat16' | undefined;
   readonly sampler: SamplerOptions;
   readonly learner: LearnerOptions;
 }

@@ -41,7 +41,8 @@ export function newRow(request: SamplerRequest, epoch: number, tokenBytes: Token
   skipN(random, 16);
   const { stopTokens, stopStrings: strings } = request.params;
   const stopStrings = strings.length > 0 ? new StopStrings(strings, tokenBytes!) : undefined;
-  for (const token of request.tokens.subarray(request.tokens.length - (request.answered ?? 0))) stopStrings?.push(token);
+  for (const token of request.tokens.subarray(request.tokens.length - (request.answered ?? 0)))
+    stopStrings?.push(token);
   return {
     request,
     random,

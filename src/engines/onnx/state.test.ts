@@ -26,9 +26,9 @@ const batch = {
   inputs: { weights: [Float32Array.of(0.5, 0.5)] },
 };
 
-async function trained(name: string, steps: number) {
+async function trained(name: string, steps: number, options: Parameters<typeof hostOptions>[1] = {}) {
   const model = new Model(goldenModel(name));
-  const learner = new OnnxLearnerCore(model, hostOptions(name).learner);
+  const learner = new OnnxLearnerCore(model, hostOptions(name, options).learner);
   open.push(learner);
   for (let step = 0; step < steps; step++) {
     await learner.forwardBackward(batch, record(likelihoodLoss()));
@@ -53,6 +53,25 @@ describe('the state of an engine', () => {
     expect(snapshot(target)).toEqual(snapshot(source));
     expect(target.model.version).toBe(3);
     await expect(target.learner.optimizerStep(0.01)).rejects.toThrow(/needs a gradient/);
+  });
+
+  it('goes on under Muon as if it had not been interrupted, and is refused by another optimizer', async () => {
+    const muon = { lrRatio: 2, momentum: 0.9, nesterov: true, steps: 3 };
+    const whole = await trained('mistral', 5, { learner: { muon } });
+    const source = await trained('mistral', 3, { learner: { muon } });
+    const directory = join(root, 'state');
+    await saveState(directory, source.model, source.learner);
+    const target = await trained('mistral', 0, { learner: { muon } });
+    await loadState(directory, target.model, target.learner);
+    for (let step = 0; step < 2; step++) {
+      await target.learner.forwardBackward(batch, record(likelihoodLoss()));
+      await target.learner.optimizerStep(0.01);
+    }
+    expect(snapshot(target)).toEqual(snapshot(whole));
+    const adam = await trained('mistral', 0);
+    await expect(loadState(directory, adam.model, adam.learner)).rejects.toThrow(
+      /the state is of muon, and the optimizer is adam/,
+    );
   });
 
   const damaged: [string, (directory: string) => void, RegExp][] = [

@@ -13,6 +13,8 @@ const META_FILE = 'state.json';
 interface Meta {
   readonly version: number;
   readonly optimizerStep: number;
+  /** What the moments mean something to; adam where it is not there. */
+  readonly optimizer?: 'adam' | 'muon';
   readonly parameters: readonly (readonly [name: string, size: number])[];
   /** What the weights of an adapter mean something with. */
   readonly adapter?: { readonly alpha: number; readonly base: string };
@@ -20,7 +22,12 @@ interface Meta {
 
 export async function saveState(directory: string, model: Model, learner: OnnxLearnerCore): Promise<void> {
   const { step, firstMoment, secondMoment } = learner.optimizerState();
-  const meta: Meta = { version: model.version, optimizerStep: step, ...belonging(model) };
+  const meta: Meta = {
+    version: model.version,
+    optimizerStep: step,
+    optimizer: learner.optimizerName,
+    ...belonging(model),
+  };
   const { movedReference: reference, average } = model;
   const moments = { first_moment: firstMoment, second_moment: secondMoment };
   const flat = { weights: model.weights, ...moments, ...(reference && { reference }), ...(average && { average }) };
@@ -44,6 +51,12 @@ export async function loadState(directory: string, model: Model, learner: OnnxLe
   if (adapter && meta.adapter?.alpha !== adapter.alpha) {
     throw new Error(
       `${source}: the adapter has the alpha ${meta.adapter?.alpha}, and now it is to be ${adapter.alpha}`,
+    );
+  }
+  const { optimizer = 'adam' } = meta;
+  if (optimizer !== learner.optimizerName) {
+    throw new Error(
+      `${source}: the state is of ${optimizer}, and the optimizer is ${learner.optimizerName}; set it back`,
     );
   }
   const file = new SafetensorsFile(join(source, STATE_FILE));
