@@ -18,6 +18,8 @@ export interface RewardInput {
   readonly calls?: readonly CallRecord[];
   /** What the tools' pools still hold for this episode, by name: the state that the calls left behind. */
   readonly resources?: Readonly<Record<string, unknown>>;
+  /** What a recorded agent's program returned. */
+  readonly result?: unknown;
   readonly signal: AbortSignal;
 }
 
