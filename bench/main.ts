@@ -13,6 +13,14 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: 'estimators, corrections, filters and penalties on a million tokens; arguments: parts of their names',
     load: () => import('./algorithms.ts'),
   },
+  pipelines: {
+    help: 'sync, async and partial rollout beside the bound max(generate, train): simulated, and on the embedded engine',
+    load: () => import('./pipelines.ts'),
+  },
+  episodes: {
+    help: '10 000 episodes at the same time on an instant engine; beside OpenRLHF with PEERS_PYTHON and OPENRLHF_SOURCE',
+    load: () => import('./episodes.ts'),
+  },
   learning: {
     help: 'every estimator with every policy loss on two small tasks; writes docs/learning.md',
     load: () => import('./learning.ts'),

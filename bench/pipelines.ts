@@ -1,5 +1,6 @@
 import type { Overlap } from '../src/rollout/async.ts';
-import { Report } from './harness.ts';
+import { type Cell, Report, type Table, THREADS } from './harness.ts';
+import { embedded } from './pipelines/embedded.ts';
 import { type Measured, simulate, type Workload } from './pipelines/simulation.ts';
 
 /** Throughput of the pipelines beside sync and beside the bound, max(generate, train). */
@@ -71,5 +72,31 @@ export async function run(): Promise<void> {
     ...PIPELINES,
     'async + partial, stale weighed': { ...PIPELINES['async + partial (keep)'], whenStale: 'weigh' },
   });
+  for (const tool of [0, 40]) report.add(await beside(tool));
   report.save();
+}
+
+/** The embedded engine: sync on all threads beside async with half of them for each side. */
+async function beside(tool: number): Promise<Table> {
+  const rows: Cell[][] = [];
+  const overlap = { queueSize: 2, maxStaleness: 2, partial: 'keep' } as const;
+  const sync = await embedded(undefined, { tool, threads: THREADS });
+  const bound = Math.max(sync.generate, sync.learn);
+  for (const [name, measured] of [
+    ['sync', sync],
+    ['async + partial (keep)', await embedded(overlap, { tool, threads: THREADS })],
+  ] as const) {
+    const { step, generatorIdle, trainerIdle, staleness } = measured;
+    rows.push([
+      name,
+      1 / step,
+      sync.step / step,
+      percent(bound / step),
+      percent(generatorIdle),
+      percent(trainerIdle),
+      staleness,
+    ]);
+  }
+  const columns = ['pipeline', 'steps/s', 'sync = 1', 'of the bound', 'generator idle', 'trainer idle', 'staleness'];
+  return { title: `embedded engine, 0.4M, ${THREADS} threads in all, tools of ${tool} ms`, columns, rows };
 }

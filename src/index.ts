@@ -33,6 +33,7 @@ export { serializeEpisode } from './episode/serialize.ts';
 export type { Message, Task } from './episode/task.ts';
 export { type Trajectory, toTrajectories } from './episode/trajectory.ts';
 export { perSample, type RewardFunction, type RewardInput, type RewardOutput } from './rewards/contracts.ts';
+export type { PipelineChoice } from './rollout/choose.ts';
 export { readJsonl, type TaskInput } from './rollout/tasks.ts';
 export { consoleTracker } from './tracking/console.ts';
 export type { EpisodesRecord, MetricsRecord, RunEnd, Tracker } from './tracking/contracts.ts';

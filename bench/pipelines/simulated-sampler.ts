@@ -78,9 +78,15 @@ export class SimulatedSampler implements Sampler {
     this.#admit();
   }
 
-  async sleep(): Promise<void> {}
-  async wake(): Promise<void> {}
-  async close(): Promise<void> {}
+  async sleep(): Promise<void> {
+    // There are no caches.
+  }
+  async wake(): Promise<void> {
+    // There are no caches.
+  }
+  async close(): Promise<void> {
+    // There is nothing to give back.
+  }
 
   #admit(): void {
     while (!this.#paused && this.#rows.size < this.#options.rows) {
