@@ -50,6 +50,11 @@ export interface ExecutorContext {
   /** Seeds the environment: the same for every member of the group. 32-bit unsigned. */
   readonly environmentSeed: number;
   readonly signal: AbortSignal;
+  /**
+   * Runs a wait for something that another episode gives back (a resource of a pool). Where episodes are sampled in
+   * rounds, a round that waited for such a wait would never begin.
+   */
+  readonly aside?: (<T>(wait: () => PromiseLike<T>) => Promise<T>) | undefined;
   readonly log: (message: string) => void;
   /** The episode's span, when the run is traced. */
   readonly span?: Span | undefined;

@@ -109,4 +109,29 @@ describe('lockstep', () => {
     expect(await b.generate(request('again'))).toMatchObject({ finishReason: 'stop' });
     await expect(a.generate(request('late'))).rejects.toThrow(/late comes after its episode has ended/);
   });
+
+  it('does not wait for an episode that waits for another', async () => {
+    const { sampler, rounds, answers } = notingSampler();
+    const admission = lockstep(sampler);
+    const [a, b] = [admission.join(), admission.join()];
+    let giveBack: (value: string) => void = () => undefined;
+    const resource = new Promise<string>(resolve => {
+      giveBack = resolve;
+    });
+    const waiting = b.aside(() => resource).then(() => b.generate(request('b')));
+    void a.generate(request('a0'));
+    await settle();
+    expect(rounds).toEqual([['a0']]);
+    answers.shift()!();
+    await settle();
+    giveBack('box');
+    await settle();
+    // It is back, so a round is complete only with both.
+    expect(rounds).toHaveLength(1);
+    void a.generate(request('a1'));
+    await settle();
+    expect(rounds.slice(1)).toEqual([['a1', 'b']]);
+    for (const answer of answers.splice(0)) answer();
+    await waiting;
+  });
 });

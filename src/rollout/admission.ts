@@ -3,6 +3,8 @@ import type { GenerateRequest, Generation, Sampler } from '../engines/contracts.
 /** One live episode's way to the sampler. */
 export interface Lane {
   generate(request: GenerateRequest): Promise<Generation>;
+  /** Waits for something that another live episode gives back: meanwhile the others need not wait for this one. */
+  aside<T>(wait: () => PromiseLike<T>): Promise<T>;
   /** The episode has ended and will ask no more. */
   leave(): void;
 }
@@ -15,7 +17,13 @@ export interface Admission {
 
 /** Every request goes to the sampler at once. */
 export function immediate(sampler: Pick<Sampler, 'generate'>): Admission {
-  return { join: () => ({ generate: request => sampler.generate(request), leave: () => undefined }) };
+  return {
+    join: () => ({
+      generate: request => sampler.generate(request),
+      aside: async wait => wait(),
+      leave: () => undefined,
+    }),
+  };
 }
 
 interface Waiting {
@@ -28,10 +36,13 @@ interface Waiting {
  * Requests wait until every live episode has one (or has left) and the sampler is idle; then all of them are submitted
  * in one tick, in the order of their keys. What a request gets then does not depend on the order in which environments
  * answer, provided that an episode that asks several times at once does so in one tick. The price is that a round of
- * turns waits for its slowest environment.
+ * turns waits for its slowest environment. Episodes that stand aside are not waited for; where they do, the order in
+ * which others give back decides who is in which round.
  */
 export function lockstep(sampler: Pick<Sampler, 'generate'>): Admission {
   const live = new Set<number>();
+  /** How many waits each lane stands aside for. */
+  const aside = new Map<number, number>();
   const inFlight = { count: 0 };
   let waiting: Waiting[] = [];
   let lanes = 0;
@@ -48,7 +59,8 @@ export function lockstep(sampler: Pick<Sampler, 'generate'>): Admission {
 
   const releaseIfComplete = () => {
     const asking = new Set(waiting.map(({ lane }) => lane));
-    if (waiting.length === 0 || inFlight.count > 0 || asking.size < live.size) return;
+    if (waiting.length === 0 || inFlight.count > 0 || [...live].some(lane => !asking.has(lane) && !aside.has(lane)))
+      return;
     const round = waiting.sort((a, b) => (a.request.key < b.request.key ? -1 : 1));
     waiting = [];
     for (const { release } of round) release();
@@ -83,6 +95,17 @@ export function lockstep(sampler: Pick<Sampler, 'generate'>): Admission {
         generate: async request => {
           if (!live.has(lane)) throw new Error(`request ${request.key} comes after its episode has ended`);
           return enqueue(lane, request);
+        },
+        async aside(wait) {
+          aside.set(lane, (aside.get(lane) ?? 0) + 1);
+          releaseIfComplete();
+          try {
+            return await wait();
+          } finally {
+            const left = aside.get(lane)! - 1;
+            if (left > 0) aside.set(lane, left);
+            else aside.delete(lane);
+          }
         },
         leave() {
           live.delete(lane);

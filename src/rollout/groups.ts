@@ -124,6 +124,7 @@ async function runEpisode(spec: GroupSpec, sample: number, seat: Seat, training:
       limits: context.limits,
       includeStop: context.includeStop,
       signal: over.signal,
+      aside: wait => lane.aside(wait),
       log: context.log,
     });
     return withFiniteRewards(episode);

@@ -85,14 +85,19 @@ async function execute(tool: Tool, args: unknown, session: Session): Promise<Too
 
 async function resourceOf({ name, pool }: Tool, session: Session): Promise<unknown> {
   if (pool === undefined) return undefined;
-  const { id } = session.context;
+  const { id, aside = wait => wait() } = session.context;
   const held = pool.held(id);
   if (held !== undefined) return held;
   session.onEnd(`giving back ${pool.name}`, () => pool.release(id));
   // Its own deadline is the episode's: a wait in the queue for a resource says nothing about the tool.
-  return boundary('tool', `tool ${name}: its resource ${pool.name}`, () => pool.acquire(id, session.signal), {
-    signal: session.signal,
-  });
+  return boundary(
+    'tool',
+    `tool ${name}: its resource ${pool.name}`,
+    () => aside(() => pool.acquire(id, session.signal)),
+    {
+      signal: session.signal,
+    },
+  );
 }
 
 function refusal(reason: string): ToolResult {

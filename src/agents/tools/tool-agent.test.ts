@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { DEFAULT_SAMPLING } from '../../engines/contracts.ts';
 import { resourcePool } from '../../envs/resources/pool.ts';
 import type { Tool } from '../../envs/tools/contracts.ts';
 import { defineTool } from '../../envs/tools/define.ts';
@@ -8,8 +9,11 @@ import type { Task } from '../../episode/task.ts';
 import { toTrajectories } from '../../episode/trajectory.ts';
 import { validateEpisode, validateTrajectory } from '../../episode/validate.ts';
 import type { RewardInput } from '../../rewards/contracts.ts';
+import { lockstep } from '../../rollout/admission.ts';
+import { runGroups } from '../../rollout/groups.ts';
 import { byteRenderer } from '../../testing/byte-tokenizer.ts';
 import { type TestContextOptions, testContext } from '../../testing/executor-context.ts';
+import { scriptedSampler } from '../../testing/scripted-sampler.ts';
 import { chatRenderer } from '../../text/chat-renderer.ts';
 import { chatTemplate } from '../../text/template.ts';
 import { type ToolAgentOptions, toolAgent } from './tool-agent.ts';
@@ -286,5 +290,29 @@ describe('toolAgent', () => {
     );
     expect(() => defineTool({ ...add, parameters: z.object({ f: z.function() as never }) })).toThrow(/cannot be shown/);
     expect(() => toolAgent({ tools: [add], reward, dialect: 'x' })).toThrow('unknown tool dialect "x"');
+  });
+
+  it('lets episodes that are sampled in rounds share a pool that is smaller than their number', async () => {
+    const pool = resourcePool({ name: 'desk', create: () => ({}) }, { max: 1 });
+    const desk = defineTool({ name: 'desk', description: '', parameters: z.object({}), pool, execute: () => 'mine' });
+    const agent = toolAgent({ tools: [desk], reward: () => [1] });
+    const sampler = scriptedSampler({
+      codec: bytes,
+      answers: ({ tokens }) => (bytes.decode(tokens).includes('mine') ? 'end' : written('desk', {})),
+    });
+    const spec = { task, group: 'g', samples: 3, environmentSeed: 1 };
+    const [group] = await runGroups([spec], {
+      executor: agent,
+      admission: lockstep(sampler),
+      contextLength: sampler.contextLength,
+      renderer: hermesRenderer,
+      params: { ...DEFAULT_SAMPLING, maxTokens: 200 },
+      limits: { maxTurns: 4, maxNewTokens: 200, maxTokens: 4096, callTimeoutMs: 1000 },
+      seed: 1,
+      signal: new AbortController().signal,
+      log: () => undefined,
+    });
+    expect(group!.episodes.map(({ outcome }) => outcome)).toEqual(Array(3).fill({ kind: 'done' }));
+    expect(pool.alive).toBe(0);
   });
 });
