@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type MlflowServer, mlflowServer } from '../../tests/support/mlflow-server.ts';
 import { type MlflowOptions, mlflowTracker } from './mlflow.ts';
 
@@ -65,6 +65,16 @@ it('uses the experiment that is there, and resumes its run without repeating a s
   expect(only().status).toBe('FAILED');
   await (await open()).close();
   expect([...server.runs.values()].map(({ experiment }) => experiment)).toEqual(['1', '1']);
+});
+
+it('makes one run, also when the server fails in the middle of it', async () => {
+  const tracker = await open({ config: { a: 1 } });
+  server.fail(200, 200, 200, 503);
+  await tracker.log({ step: 1, metrics: { a: 1 } });
+  await vi.waitUntil(() => server.requests.length >= 4);
+  await tracker.close();
+  expect(server.runs.size).toBe(1);
+  expect([values(), only().params.get('a')]).toEqual([[['a', 1, 1]], '1']);
 });
 
 it.each([

@@ -65,10 +65,14 @@ export async function mlflowTracker(options: MlflowOptions): Promise<Tracker> {
       return Created.parse(await call('experiments/create', { name: experiment }, signal)).experiment_id;
     }
   };
+  let created: z.infer<typeof Run>['run'] | undefined;
   const create = async (signal: AbortSignal) => {
-    const start = { experiment_id: await experimentId(signal), start_time: Date.now() };
-    const created = Run.parse(await call('runs/create', { ...start, run_name: runName }, signal)).run;
-    await writeNote(note, { runId: created.info.run_id });
+    // A second attempt, after one that came only so far, goes on with the run of the first.
+    if (created === undefined) {
+      const start = { experiment_id: await experimentId(signal), start_time: Date.now() };
+      created = Run.parse(await call('runs/create', { ...start, run_name: runName }, signal)).run;
+      await writeNote(note, { runId: created.info.run_id });
+    }
     const params = Object.entries(config).map(([key, value]) => ({ key: keyOf(key), value: paramOf(value) }));
     for (const some of chunks(params, PARAMS)) {
       await call('runs/log-batch', { run_id: created.info.run_id, params: some }, signal);

@@ -25,7 +25,7 @@ export interface JsonServer {
   readonly requests: readonly JsonRequest[];
   /** What a client did against the protocol. */
   readonly faults: readonly string[];
-  /** The next requests are answered with these statuses. */
+  /** The next requests are answered with these statuses; 200 answers as usual. */
   readonly fail: (...statuses: number[]) => void;
   close(): Promise<void>;
 }
@@ -50,7 +50,8 @@ export async function jsonServer(handle: (request: JsonRequest) => unknown): Pro
       requests.push(request);
       const status = failing.shift();
       // A broken server repeats what it was told.
-      if (status !== undefined) answer(status, { error: 'as the test says', headers: incoming.headers });
+      if (status !== undefined && status !== 200)
+        answer(status, { error: 'as the test says', headers: incoming.headers });
       else answer(200, handle(request));
     } catch (error) {
       faults.push(`${incoming.method} ${path}: ${(error as Error).message}`);
