@@ -5,7 +5,7 @@ import type { SpanAttributes } from '../episode/span.ts';
 import type { Image, Message, Task } from '../episode/task.ts';
 import { cutAtStop } from '../text/stop-strings.ts';
 import type { ToolSchema } from '../text/tool-calls/dialect.ts';
-import { checkGeneration } from './checks.ts';
+import { checked, checkGeneration } from './checks.ts';
 import type { ExecutorContext, Policy } from './contracts.ts';
 
 /** What every execution mode shares: one episode being recorded, its limits, its deadline and its clean-up. */
@@ -140,7 +140,7 @@ export class Session {
       ...given,
     };
     // No deadline here: the policy keeps its own, since how long an answer takes depends on the whole batch.
-    return boundary('provider', 'policy', async () => checkGeneration(await policy.generate(request)), {
+    return boundary('provider', 'policy', () => checked(policy.generate(request), checkGeneration), {
       signal: this.signal,
     });
   }
@@ -153,7 +153,16 @@ export class Session {
     const all = begun === undefined ? generation.tokens : Int32Array.from([...begun.tokens, ...generation.tokens]);
     const said = stopped ? all.subarray(0, -1) : all;
     const text = cutAtStop(renderer.decode(said), generation.stopString, this.context.includeStop ?? false);
-    return { segment, text, content: renderer.decode(said, { special: true }), tokens: all, generation };
+    return {
+      segment,
+      text,
+      // Read only where answers become messages.
+      get content() {
+        return renderer.decode(said, { special: true });
+      },
+      tokens: all,
+      generation,
+    };
   }
 
   /** Images on the path to `segment`, in the order in which the policy was shown them. */
@@ -222,11 +231,14 @@ export async function recordEpisode(
       const { failureClass: failure, message } = error;
       return { kind: 'failed', failure, message, step: session.recorder.steps.length };
     } finally {
-      controller.abort(new Error('the episode is over'));
+      controller.abort(OVER);
       await session.end();
     }
   }
 }
+
+/** Made once: ten thousand episodes end for the same reason, and each error takes a trace of where it was made. */
+const OVER = new Error('the episode is over');
 
 function callAttributes(failureClass: FailureClass, what: string): SpanAttributes {
   return failureClass === 'tool' ? { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': what } : {};

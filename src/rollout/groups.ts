@@ -134,10 +134,13 @@ async function runEpisode(spec: GroupSpec, sample: number, seat: Seat, training:
     const message = `executor ${context.executor.name}: ${messageOf(error)}`;
     return new EpisodeRecorder({ id, task, group, sample }).finish({ kind: 'failed', failure, message, step: 0 });
   } finally {
-    over.abort(new Error(`episode ${id} has ended`));
+    over.abort(OVER);
     lane.leave();
   }
 }
+
+/** Made once: an error takes a trace of where it was made. */
+const OVER = new Error('the episode has ended');
 
 /** The episode, failed if a reward or its score is not a finite number: whoever made it did not check. */
 function withFiniteRewards(episode: Episode): Episode {
