@@ -1,5 +1,16 @@
 export type { EpisodeLimits, Executor, ExecutorContext, Policy } from './agents/contracts.ts';
 export { multiTurn } from './agents/multi-turn.ts';
+export type {
+  BundledGenerationOutputs,
+  CollectContext,
+  CollectedSequence,
+  EnvironmentService,
+  QueueAgent,
+  QueuePrompt,
+  QueueRequest,
+} from './agents/queue/contracts.ts';
+export { type QueueAgentOptions, queueAgent } from './agents/queue/queue-agent.ts';
+export { registerAgent, registerEnvironmentService } from './agents/queue/registry.ts';
 export { singleTurn } from './agents/single-turn.ts';
 export { type ToolAgentOptions, toolAgent } from './agents/tools/tool-agent.ts';
 export { traced } from './agents/traced.ts';

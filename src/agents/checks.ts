@@ -88,6 +88,10 @@ export function checkRewards(values: readonly (number | RewardOutput)[], count: 
   });
 }
 
+export function checkMetrics(value: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
+  return check(metrics, value);
+}
+
 /** Ids beyond the tokenizer's are valid: checkpoints often have more embeddings than their tokenizer has tokens. */
 export function checkGeneration(generation: Generation): Generation {
   const problems = generationProblems(generation, 'answer');

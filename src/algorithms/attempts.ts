@@ -109,6 +109,11 @@ export function attemptsOf(trajectories: readonly Trajectory[], leaves?: Leaves)
         `episode '${trajectory.episode}' failed (${trajectory.outcome.message}) and cannot be trained on`,
       );
     }
+    if (trajectory.outcome.kind === 'rejected') {
+      throw new Error(
+        `episode '${trajectory.episode}' was rejected (${trajectory.outcome.reason}) and cannot be trained on`,
+      );
+    }
     const rows = byEpisode.get(trajectory.episode);
     if (rows) rows.push(i);
     else byEpisode.set(trajectory.episode, [i]);

@@ -3,6 +3,10 @@ import type { Executor } from '../agents/contracts.ts';
 import { loadAgentFile } from '../agents/file.ts';
 import { multiTurn } from '../agents/multi-turn.ts';
 import type { agentOptions } from '../agents/options.ts';
+import { loadRegistrations } from '../agents/queue/file.ts';
+import type { queueOptions } from '../agents/queue/options.ts';
+import { queueAgent } from '../agents/queue/queue-agent.ts';
+import { agentMaker, serviceMaker } from '../agents/queue/registry.ts';
 import { scoredAnswer } from '../agents/scored.ts';
 import { singleTurn } from '../agents/single-turn.ts';
 import { type TreeSearchOptions, treeSearch } from '../agents/tree/tree-search.ts';
@@ -18,10 +22,15 @@ import type { rlTrainOptions, trainOptions } from '../training/options.ts';
 
 /** The agent that the options choose. @param search makes trees of its attempts, where they are turns */
 export async function chooseAgent(
-  values: Values<typeof agentChoiceOptions>,
+  values: Values<typeof agentChoiceOptions & typeof queueOptions>,
   cwd: string,
   search?: TreeSearchOptions,
 ): Promise<Executor> {
+  if (values['agent.type'] !== undefined) return chooseQueueAgent(values, cwd, search);
+  const lost = (['env.type', 'agent.args', 'env.args'] as const).find(
+    name => Object.keys(values[name] ?? {}).length > 0,
+  );
+  if (lost !== undefined) throw new ConfigError([`${lost} is for agent.type, which is not given`]);
   const { 'agent.env': env, 'train.agent_func_path': file, 'reward.remote_url': reward } = values;
   const given = Object.entries({ 'agent.env': env, 'train.agent_func_path': file, 'reward.remote_url': reward })
     .filter(([, value]) => value !== undefined)
@@ -40,6 +49,25 @@ export async function chooseAgent(
       return search ? treeSearch(scoredAnswer(scores), search) : singleTurn({ reward: scores });
     }
     return withSearch(await loadAgentFile(file!, play, cwd), search);
+  } catch (error) {
+    throw new ConfigError([messageOf(error)], { cause: error });
+  }
+}
+
+/** The agent and the environment service of `agent.type` and `env.type`, registered by the file where one is named. */
+async function chooseQueueAgent(
+  values: Values<typeof agentChoiceOptions & typeof queueOptions>,
+  cwd: string,
+  search: TreeSearchOptions | undefined,
+): Promise<Executor> {
+  const { 'agent.type': agent, 'env.type': service, 'train.agent_func_path': file } = values;
+  const others = (['agent.env', 'reward.remote_url'] as const).filter(name => values[name] !== undefined);
+  if (others.length > 0) throw new ConfigError([`agent.type brings its own reward: leave out ${others.join(' and ')}`]);
+  if (service === undefined) throw new ConfigError(['agent.type needs env.type, the environment that it talks to']);
+  try {
+    if (file !== undefined) await loadRegistrations(file, cwd);
+    const environment = serviceMaker(service, values['env.args']);
+    return withSearch(queueAgent({ agent: agentMaker(agent!, values['agent.args']), environment }), search);
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }

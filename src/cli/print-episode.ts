@@ -40,6 +40,7 @@ function describeStep({ reward, finishReason }: Step): string {
 }
 
 function describeOutcome(outcome: Outcome): string {
+  if (outcome.kind === 'rejected') return `rejected (${outcome.reason})`;
   if (outcome.kind === 'truncated') return `truncated (${outcome.reason})`;
   return outcome.kind === 'failed' ? `failed (${outcome.failure}: ${outcome.message})` : 'done';
 }

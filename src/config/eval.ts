@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { agentOptions } from '../agents/options.ts';
+import { queueOptions } from '../agents/queue/options.ts';
 import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import { options } from '../options/option.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
@@ -65,6 +66,7 @@ export const evaluationOptions = compose(
     'data.on_malformed',
   ),
   agentChoiceOptions,
+  queueOptions,
   agentOptions,
   pick(
     rolloutOptions,

@@ -1,12 +1,15 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { editDistance } from '../options/nearest.ts';
 import type { Option, Options, Values } from '../options/option.ts';
 import { type Assignment, readArguments } from './arguments.ts';
 import { withoutCredentials } from './credentials.ts';
 import { ConfigError } from './error.ts';
 import { readConfigFile } from './file.ts';
+import { foreign } from './foreign.ts';
 import { lookup } from './lookup.ts';
 import { expected, fromWords, jsonSchemaOf, parseGiven } from './schema.ts';
+
+const ANYTHING = { schema: z.unknown(), help: '' };
 
 export interface Resolved<T extends Options> {
   readonly values: Values<T>;
@@ -18,7 +21,7 @@ export interface Resolved<T extends Options> {
 
 /**
  * Values of all options: defaults, then the file of `--config`, then the command line from left to right, the later
- * one winning.
+ * one winning. A `key=value` that names no option is left to the option that says so (`Option.restOf`).
  *
  * Throws a ConfigError with one line for each fault found, all sources taken together.
  */
@@ -31,9 +34,21 @@ export function resolve<T extends Options>(
   const command = readArguments(options, argv, faults);
   const fromFile = command.configFile === undefined ? [] : readConfigFile(options, command.configFile, cwd, faults);
 
+  const given = new Set(
+    [...fromFile, ...command.assignments].flatMap(({ name }) => {
+      const found = lookup(options, name);
+      return 'name' in found ? [found.name] : [];
+    }),
+  );
+  const restOption = Object.keys(options).find(name => given.has(options[name]!.restOf ?? ''));
+  const rest: Record<string, unknown> = {};
   const assigned = new Map<string, Assignment & { readonly raw: unknown }>();
   for (const assignment of [...fromFile, ...command.assignments]) {
     const found = lookup(options, assignment.name);
+    if ('fault' in found && restOption !== undefined && isBareOverride(assignment)) {
+      rest[assignment.name] = fromWords(ANYTHING, assignment.words);
+      continue;
+    }
     if ('fault' in found) {
       faults.push(`${assignment.label}: ${found.fault}`);
       continue;
@@ -43,6 +58,12 @@ export function resolve<T extends Options>(
     }
     const raw = 'words' in assignment ? fromWords(options[found.name]!, assignment.words) : assignment.value;
     assigned.set(found.name, { ...assignment, raw });
+  }
+
+  if (restOption !== undefined && Object.keys(rest).length > 0) {
+    const before = assigned.get(restOption)?.raw;
+    const raw = typeof before === 'object' ? { ...before, ...rest } : rest;
+    assigned.set(restOption, { name: restOption, label: restOption, value: raw, raw });
   }
 
   const values: Record<string, unknown> = {};
@@ -65,6 +86,12 @@ export function resolve<T extends Options>(
     notices,
     ...(configFile === undefined ? {} : { configFile }),
   };
+}
+
+/** `key=value` with a key of one word, which no option has; a name that another framework has is not taken for one. */
+function isBareOverride(assignment: Assignment): assignment is Assignment & { readonly words: readonly string[] } {
+  const { name, label } = assignment;
+  return 'words' in assignment && label === name && !name.includes('.') && foreign(name) === undefined;
 }
 
 /** A rule of its own that the value breaks (a refinement, a form of text), else what the schema accepts; names nearest first. */

@@ -1,4 +1,5 @@
 import { agentOptions } from '../agents/options.ts';
+import { queueOptions } from '../agents/queue/options.ts';
 import { searchOptions } from '../agents/tree/options.ts';
 import { curationOptions } from '../algorithms/curation-options.ts';
 import { algorithmOptions } from '../algorithms/options.ts';
@@ -32,6 +33,7 @@ export const rlOptions = compose(
   actorOptions,
   dataOptions,
   agentChoiceOptions,
+  queueOptions,
   agentOptions,
   searchOptions,
   rolloutOptions,

@@ -56,6 +56,8 @@ export type Outcome =
   | { readonly kind: 'done' }
   /** Ended by a limit: `reason` says which. */
   | { readonly kind: 'truncated'; readonly reason: 'turns' | 'tokens' | 'length' }
+  /** Ended in order, and not to be trained on: the agent says so. It is no failure. */
+  | { readonly kind: 'rejected'; readonly reason: string }
   | { readonly kind: 'failed'; readonly failure: FailureClass; readonly message: string; readonly step: number };
 
 /**

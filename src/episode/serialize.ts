@@ -62,6 +62,7 @@ const step = z.object({
 const outcome = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('done') }),
   z.object({ kind: z.literal('truncated'), reason: z.enum(['turns', 'tokens', 'length']) }),
+  z.object({ kind: z.literal('rejected'), reason: z.string() }),
   z.object({ kind: z.literal('failed'), failure: z.enum(FAILURE_CLASSES), message: z.string(), step: z.int() }),
 ]);
 

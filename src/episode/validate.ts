@@ -156,6 +156,8 @@ function outcomeProblems(outcome: Outcome, steps: number): string[] {
       return ['turns', 'tokens', 'length'].includes(outcome.reason)
         ? []
         : [`outcome truncated by ${preview(outcome.reason)}; must be turns, tokens or length`];
+    case 'rejected':
+      return typeof outcome.reason === 'string' && outcome.reason !== '' ? [] : ['a rejection without a reason'];
     case 'failed': {
       const problems: string[] = [];
       if (!FAILURE_CLASSES.includes(outcome.failure)) problems.push(`failure class is ${preview(outcome.failure)}`);

@@ -12,6 +12,11 @@ export interface Option<T = unknown> {
   readonly unit?: string;
   /** Older or foreign names for the same thing (OpenRLHF's underscore flags). */
   readonly aliases?: readonly string[];
+  /**
+   * A record that takes `key=value` words of the command line that name no option, when the option named here is given:
+   * whoever reads the record refuses keys that it does not know.
+   */
+  readonly restOf?: string;
 }
 
 /** Dotted name → declaration: one part's share of the options. */

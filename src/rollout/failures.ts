@@ -52,16 +52,23 @@ export function failureCounts(episodes: readonly Episode[]): Record<string, numb
     const name = `rollout/failed_${failure}`;
     counts[name] = (counts[name] ?? 0) + 1;
   }
+  const rejected = episodes.filter(({ outcome }) => outcome.kind === 'rejected').length;
+  if (rejected > 0) counts['rollout/rejected'] = rejected;
   return counts;
 }
 
+/** Whether an episode may be trained on: it did not fail, and its agent did not reject it. */
+function teaches({ outcome }: Episode): boolean {
+  return outcome.kind !== 'failed' && outcome.kind !== 'rejected';
+}
+
 /**
- * The groups without their failed episodes; a group with fewer than `minimum` others is left out altogether, and so is
- * one whose greedy attempt failed.
+ * The groups without their failed and rejected episodes; a group with fewer than `minimum` others is left out altogether, and so is
+ * one whose greedy attempt failed or was rejected.
  */
 export function withoutFailures(groups: readonly EpisodeGroup[], minimum: number): EpisodeGroup[] {
   return groups
-    .filter(({ greedy }) => greedy?.outcome.kind !== 'failed')
-    .map(group => ({ ...group, episodes: group.episodes.filter(({ outcome }) => outcome.kind !== 'failed') }))
+    .filter(({ greedy }) => greedy === undefined || teaches(greedy))
+    .map(group => ({ ...group, episodes: group.episodes.filter(teaches) }))
     .filter(({ episodes }) => episodes.length >= minimum);
 }

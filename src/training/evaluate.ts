@@ -164,7 +164,7 @@ function greedyMetrics(groups: readonly EpisodeGroup[], passScore: number): Reco
 }
 
 function isSolved({ outcome, score }: Episode, passScore: number): boolean {
-  return outcome.kind !== 'failed' && score >= passScore;
+  return outcome.kind !== 'failed' && outcome.kind !== 'rejected' && score >= passScore;
 }
 
 /**
