@@ -11,6 +11,7 @@ export type {
 } from './agents/queue/contracts.ts';
 export { type QueueAgentOptions, queueAgent } from './agents/queue/queue-agent.ts';
 export { registerAgent, registerEnvironmentService } from './agents/queue/registry.ts';
+export { type RecordedAgentOptions, type RecordedRun, recordedAgent } from './agents/recorded/recorded-agent.ts';
 export { singleTurn } from './agents/single-turn.ts';
 export { type ToolAgentOptions, toolAgent } from './agents/tools/tool-agent.ts';
 export { traced } from './agents/traced.ts';

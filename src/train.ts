@@ -279,6 +279,7 @@ function rolloutContext(
     maxTokens: Math.min(options.limits?.maxTokens ?? contextLength, contextLength),
     maxNewTokens: options.limits?.maxNewTokens ?? contextLength,
     callTimeoutMs: options.limits?.callTimeoutMs ?? 60_000,
+    episodeTimeoutMs: options.limits?.episodeTimeoutMs ?? 600_000,
   };
   const params = { ...DEFAULT_SAMPLING, stopTokens: renderer.stopTokens, ...sampling, maxTokens: limits.maxNewTokens };
   checkSampling(params, renderer.vocabularySize);
@@ -312,7 +313,9 @@ function executorOf({ agent, reward }: AgentOptions): Executor {
 }
 
 /** Complete tasks, whose ids tell them apart: groups and random streams are named after them. */
-function complete(inputs: readonly (Task | TaskInput)[], source: string): Task[] {
+function complete(inputs: Rows<Task | TaskInput>, source: string): Rows<Task> {
+  // Too many to hold: a loaded dataset has compared its ids.
+  if (!Array.isArray(inputs)) return mapRows(inputs, (input, index) => toTask(input, index, source));
   const tasks = inputs.map((input, index) => toTask(input, index, source));
   const seen = new Set<string>();
   for (const { id } of tasks) {

@@ -4,6 +4,7 @@ import { messageOf } from '../episode/failure.ts';
 import { lineIn, loadModule, type UserModule } from '../modules/load.ts';
 import { withAliases } from './aliases.ts';
 import type { Executor } from './contracts.ts';
+import { type RecordedRun, recordedAgent } from './recorded/recorded-agent.ts';
 
 /** The exports that are looked for, in this order; the last two are OpenRLHF's names. */
 const NAMES = ['default', 'AgentExecutor', 'AgentInstance'] as const;
@@ -11,6 +12,8 @@ const NAMES = ['default', 'AgentExecutor', 'AgentInstance'] as const;
 /**
  * The agent of a user's file: an executor `{name, run}` (or a class of one), an environment class, or a function that
  * makes an environment. Environments may be written with OpenRLHF's names (aliases.ts).
+ * A function exported as `agent` is a program that asks the policy at {baseURL, apiKey} and returns its reward: it is
+ * recorded (recorded/recorded-agent.ts).
  * @param play makes an executor of an environment: a chain of turns, or a search
  * @throws Error that names the file, the export and what is missing
  */
@@ -20,6 +23,12 @@ export async function loadAgentFile(
   cwd?: string,
 ): Promise<Executor> {
   const loaded = await loadModule(path, 'train.agent_func_path', cwd);
+  const program = loaded.exports.agent;
+  if (program !== undefined) {
+    if (typeof program !== 'function')
+      throw refused(path, loaded, `agent is ${preview(program)}, and must be a function`);
+    return recordedAgent({ run: (_, episode) => (program as (episode: RecordedRun) => unknown)(episode) });
+  }
   const name = NAMES.find(candidate => loaded.exports[candidate] !== undefined);
   const exported = name === undefined ? undefined : loaded.exports[name];
   if (isExecutor(exported)) return exported;

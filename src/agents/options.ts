@@ -19,4 +19,9 @@ export const agentOptions = options({
     help: 'Deadline of one call to an environment, tool or reward; a call that passes it fails its episode.',
     unit: 'ms',
   },
+  'agent.timeout_ms': {
+    schema: z.int().min(1).default(600_000),
+    help: 'Deadline of one episode of a recorded agent; its program is stopped being served and the episode fails.',
+    unit: 'ms',
+  },
 });

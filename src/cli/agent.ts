@@ -115,6 +115,7 @@ export function agentRun(
       maxNewTokens: values['rollout.max_new_tokens'],
       maxTokens: values['data.max_len'],
       callTimeoutMs: values['agent.call_timeout_ms'],
+      episodeTimeoutMs: values['agent.timeout_ms'],
     },
     seed: values['train.seed'],
     deterministic: values['train.full_determinism_enable'],
