@@ -113,13 +113,16 @@ function threadsOf({ threads = availableParallelism(), separate }: OnnxPolicyOpt
  */
 export async function onnxCritic(options: OnnxPolicyOptions): Promise<Critic> {
   const directory = await modelDirectory(options.model, options.hub);
-  return OnnxEngine.start({ ...hostOptions(directory, options), head: 'score' });
+  return OnnxEngine.start(hostOptions(directory, options, 'score'));
 }
 
 const MEBIBYTE = 2 ** 20;
 
+/** Of a parameter in the graphs that are sampled from: in int8 two of them hold it. */
+const SAMPLER_BYTES = { float32: 4, int8: 2 } as const;
+
 /** Throws when the model cannot fit into memory. */
-function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions {
+function hostOptions(directory: string, options: OnnxPolicyOptions, head?: 'score'): HostOptions {
   const {
     initSeed,
     device = 'cpu',
@@ -134,9 +137,11 @@ function hostOptions(directory: string, options: OnnxPolicyOptions): HostOptions
   }
   const lora = options.lora && startOf(options.lora);
   const size = lora && ('directory' in lora ? adapterSettings(lora.directory).lora : lora);
-  checkMemory(readConfig(directory).config, { training, maxTokens, lora: size }, directory);
+  const samplerBytes = head === 'score' ? undefined : SAMPLER_BYTES[samplingDtype ?? 'float32'];
+  checkMemory(readConfig(directory).config, { training, maxTokens, samplerBytes, lora: size }, directory);
   return {
     model: directory,
+    ...(head === undefined ? {} : { head }),
     ...(initSeed === undefined ? {} : { initSeed }),
     ...(lora === undefined ? {} : { lora }),
     saveDtype: options.saveDtype,

@@ -29,6 +29,13 @@ describe('the estimate', () => {
     });
   });
 
+  it("counts the sampler's own copy of the matrices", () => {
+    expect(estimateMemory(config, { training: false, maxTokens: 1, samplerBytes: 2 })).toEqual({
+      weights,
+      sampler: weights / 2,
+    });
+  });
+
   it('counts gradients and moments of the adapter alone under LoRA', () => {
     // Rank 8, 30 layers: q, k, v and o read and write 576, 192, 192, 576; gate, up and down 576 and 1536.
     const adapter = 4 * 30 * 8 * (4 * 576 + 576 + 192 + 192 + 576 + 3 * (576 + 1536));

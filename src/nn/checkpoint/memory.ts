@@ -9,6 +9,8 @@ export interface MemoryUse {
   readonly training: boolean;
   /** Padded tokens of a micro-batch. */
   readonly maxTokens: number;
+  /** The policy is sampled from, and the runtime holds its matrices laid out for that, in so many bytes a parameter. */
+  readonly samplerBytes?: number | undefined;
   /** The adapter that is trained in place of all weights. */
   readonly lora?: LoraConfig | undefined;
 }
@@ -19,15 +21,20 @@ export type MemoryEstimate = Readonly<Record<string, number>>;
 const FLOAT32 = 4;
 
 /**
- * Bytes that a model needs in float32: its weights and those of an adapter; for training the gradient (of a micro-batch
+ * Bytes that a model needs in float32: its weights, those of an adapter and the sampler's copy; for training the gradient (of a micro-batch
  * and their sum) and the two moments of Adam of what is trained, and activations. These are rough: what every layer keeps of a token for the way back (about ten
  * vectors of the hidden size, four of the intermediate), and three times the logits.
  */
-export function estimateMemory(config: DecoderConfig, { training, maxTokens, lora }: MemoryUse): MemoryEstimate {
+export function estimateMemory(
+  config: DecoderConfig,
+  { training, maxTokens, samplerBytes, lora }: MemoryUse,
+): MemoryEstimate {
   const layout = parameterLayout(config);
-  const weights = FLOAT32 * parameterCount(layout);
+  const parameters = parameterCount(layout);
+  const weights = FLOAT32 * parameters;
   const adapter = lora && FLOAT32 * parameterCount(adapterOf(layout, lora).layout);
-  const held = { weights, ...(adapter && { adapter }) };
+  const sampler = samplerBytes && samplerBytes * parameters;
+  const held = { weights, ...(sampler && { sampler }), ...(adapter && { adapter }) };
   if (!training) return held;
   const trained = adapter ?? weights;
   const { layers, hiddenSize, intermediateSize, head, vocabSize } = config;
