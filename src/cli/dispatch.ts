@@ -25,6 +25,7 @@ export const COMMANDS: Commands = {
   sft: { summary: 'Train a policy on demonstrations', load: () => import('./sft.ts') },
   eval: { summary: 'Evaluate a policy on tasks', load: () => import('./eval.ts') },
   generate: { summary: 'Let a policy answer a prompt', load: () => import('./generate.ts') },
+  serve: { summary: 'Serve a policy to agents of other processes and record them', load: () => import('./serve.ts') },
   merge: { summary: 'Merge a LoRA adapter into its model', load: () => import('./merge.ts') },
   doctor: { summary: 'Check that this machine can train', load: () => import('./doctor.ts') },
 };

@@ -39,7 +39,8 @@ export interface RecordedAgentOptions {
   readonly timeoutMs?: number | undefined;
   /** Name of a tool-call dialect; that of the checkpoint's chat template, else ReAct, when not given. */
   readonly dialect?: string | undefined;
-  readonly server?: RecordingServerOptions | undefined;
+  /** How to make the server, which is closed with the executor; or one that is the caller's to close. */
+  readonly server?: RecordingServerOptions | RecordingServer | undefined;
 }
 
 const TIMEOUT_MS = 600_000;
@@ -56,13 +57,18 @@ export function recordedAgent(options: RecordedAgentOptions): Executor {
     throw new RangeError(`discount is ${discount}; it must be in [0, 1]`);
   }
   const dialect = options.dialect === undefined ? undefined : toolDialect(options.dialect);
+  const { server: given } = options;
   let server: Promise<RecordingServer> | undefined;
+  const start = (): RecordingServer | Promise<RecordingServer> => {
+    if (given instanceof RecordingServer) return given;
+    server ??= RecordingServer.start(given);
+    return server;
+  };
   return {
     name: 'recorded',
     run: (task, context) =>
       recordEpisode(task, context, async session => {
-        server ??= RecordingServer.start(options.server);
-        const started = await boundary('recorder', 'the recording server', () => server!);
+        const started = await boundary('recorder', 'the recording server', start);
         const recording = new Recording(session, dialect);
         const endpoint = await boundary('recorder', 'the recording server', () => started.open(recording));
         let ended: Ended;

@@ -121,6 +121,11 @@ export class RecordingServer {
     };
   }
 
+  /** Keeps the process alive until it is closed. */
+  hold(): void {
+    this.#server.ref();
+  }
+
   async close(): Promise<void> {
     const closed = new Promise<void>(resolve => this.#server.close(() => resolve()));
     this.#server.closeAllConnections();
