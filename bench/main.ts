@@ -25,6 +25,10 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: 'every estimator with every policy loss on two small tasks; writes docs/learning.md',
     load: () => import('./learning.ts'),
   },
+  recorder: {
+    help: '256 streaming clients of the recording server beside a bare HTTP server',
+    load: () => import('./recorder.ts'),
+  },
   tree: {
     help: 'training with shared prefixes beside the same batch unshared; arguments: names of models (0.75M …)',
     load: () => import('./tree.ts'),
