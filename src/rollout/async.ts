@@ -212,6 +212,8 @@ export class AsyncPipeline implements Pipeline {
       // As in the sync pipeline: what an evaluation left in caches changes the last bits of what comes after it.
       await sampler.sleep();
       await sampler.wake();
+      // What an evaluation asked for is not the batch's.
+      await this.#use.take();
     }
     this.#fill();
     while (this.#error === undefined && !this.#isReady()) {
