@@ -60,6 +60,22 @@ export class AgentInstance {
     expect(context.sampler.requests[1]!.images).toHaveLength(1);
   });
 
+  it('records a program that is exported as agent', async () => {
+    const program = `export const agent = async ({ task, baseURL, apiKey }: { task: { label: string }; baseURL: string; apiKey: string }) => {
+      const reply = await fetch(baseURL + '/chat/completions', {
+        method: 'POST',
+        headers: { authorization: 'Bearer ' + apiKey },
+        body: JSON.stringify({ model: 'policy', messages: [{ role: 'user', content: 'q' }] }),
+      });
+      return (await reply.json()).choices[0].message.content === task.label ? 1 : 0;
+    };`;
+    const { episode } = await run('program.ts', program, ['L']);
+    expect(episode).toMatchObject({ outcome: { kind: 'done' }, score: 1, metrics: { turns: 1 } });
+    await expect(run('no-program.ts', 'export const agent = 5;', [])).rejects.toThrow(
+      'agent is 5, and must be a function',
+    );
+  });
+
   it('prefers our own names where both are given', async () => {
     const text = `export default () => ({
   reset: () => ({ observation: 'Q' }),

@@ -177,25 +177,25 @@ describe('whatever is sent', () => {
     { weight: 5, arbitrary: fc.array(message, { maxLength: 4 }) },
     { weight: 1, arbitrary: fc.jsonValue() },
   );
+  const often = (valid: fc.Arbitrary<unknown>) =>
+    fc.oneof({ weight: 8, arbitrary: valid }, { weight: 1, arbitrary: fc.jsonValue() });
+  const tool = { type: 'function', name: 'f', input_schema: {}, function: { name: 'f' } };
   const body = fc.record(
     {
       model: fc.constantFrom('policy', 'policy', 'policy', 'other', null),
       messages,
       input: fc.oneof(fc.string(), messages),
-      instructions: fc.oneof(fc.string(), fc.jsonValue()),
-      system: fc.oneof(fc.string(), fc.jsonValue()),
-      max_tokens: fc.oneof(fc.constant(3), fc.jsonValue()),
-      tools: fc.oneof(
-        fc.array(fc.jsonValue(), { maxLength: 2 }),
-        fc.constant([{ type: 'function', name: 'f', input_schema: {}, function: { name: 'f' } }]),
-      ),
-      tool_choice: fc.oneof(fc.constantFrom('auto', 'none', 'required'), fc.jsonValue()),
-      stop: fc.oneof(fc.string(), fc.jsonValue()),
-      stream: fc.oneof(fc.boolean(), fc.jsonValue()),
-      n: fc.oneof(fc.integer({ min: 0, max: 4 }), fc.jsonValue()),
-      logprobs: fc.oneof(fc.boolean(), fc.jsonValue()),
-      previous_response_id: fc.oneof(fc.constant(null), fc.string()),
-      reward: fc.jsonValue(),
+      instructions: often(fc.string()),
+      system: often(fc.string()),
+      max_tokens: often(fc.constant(3)),
+      tools: often(fc.constant([tool])),
+      tool_choice: often(fc.constantFrom('auto', 'none', 'required')),
+      stop: often(fc.string({ minLength: 1 })),
+      stream: often(fc.boolean()),
+      n: often(fc.integer({ min: 1, max: 4 })),
+      logprobs: often(fc.boolean()),
+      previous_response_id: often(fc.constant(null)),
+      reward: often(fc.integer()),
     },
     { requiredKeys: ['model'] },
   );
