@@ -12,6 +12,7 @@ export type {
 export { type QueueAgentOptions, queueAgent } from './agents/queue/queue-agent.ts';
 export { registerAgent, registerEnvironmentService } from './agents/queue/registry.ts';
 export { type RecordedAgentOptions, type RecordedRun, recordedAgent } from './agents/recorded/recorded-agent.ts';
+export { type Seat, type SeatsOptions, seats } from './agents/seats.ts';
 export { singleTurn } from './agents/single-turn.ts';
 export { type ToolAgentOptions, toolAgent } from './agents/tools/tool-agent.ts';
 export { traced } from './agents/traced.ts';
@@ -36,6 +37,7 @@ export type {
   Environment,
   EnvironmentContext,
   EnvironmentFactory,
+  Game,
   Reset,
   StepResult,
 } from './envs/contracts.ts';

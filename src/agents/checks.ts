@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Generation } from '../engines/contracts.ts';
-import type { Environment, Reset, StepResult } from '../envs/contracts.ts';
+import type { Environment, Game, Reset, StepResult } from '../envs/contracts.ts';
 import type { ToolResult } from '../envs/tools/contracts.ts';
 import { explain, preview } from '../episode/explain.ts';
 import { isThenable } from '../episode/failure.ts';
@@ -21,6 +21,17 @@ const reset = z.object({
   observation: text,
   images: images.optional(),
   stateKey: z.string().optional(),
+});
+
+const told = z.record(z.string(), text);
+const gameReset = z.object({ observations: told, next: z.string() });
+const gameStep = z.object({
+  rewards: z.record(z.string(), z.number()).optional(),
+  feedback: told.optional(),
+  done: z.boolean(),
+  next: z.string().optional(),
+  score: z.number().optional(),
+  metrics: metrics.optional(),
 });
 
 const stepResult = z.object({
@@ -63,6 +74,23 @@ export function checkEnvironment(value: Environment): Environment {
 
 export function checkReset(value: Reset): Reset {
   return check(reset, value);
+}
+
+type GameReset = Awaited<ReturnType<Game['reset']>>;
+type GameStep = Awaited<ReturnType<Game['step']>>;
+
+export function checkGameReset(value: GameReset): GameReset {
+  return check(gameReset, value);
+}
+
+export function checkGameStep(value: GameStep): GameStep {
+  const result = check(gameStep, value);
+  if (!result.done && result.next === undefined) {
+    throw new Error(
+      'next: expected the seat whose turn it is, got nothing; only the last step (done: true) needs none',
+    );
+  }
+  return result;
 }
 
 export function checkStepResult(value: StepResult): StepResult {

@@ -11,6 +11,9 @@ import { SOURCE, type Trajectory } from '../episode/trajectory.ts';
  *   alternatives  each row is an attempt of its own (tree search), weighing Π 1 / children over the branch points on
  *                 its path, so an episode's leaves weigh 1 together: a tree never counts as several group members.
  * A chain is one attempt of weight 1 either way.
+ *
+ * Where several seats share an episode (`Step.seat`), the rows of each seat are an attempt of their own, in a group of
+ * their own: seats are never compared with each other.
  */
 export const LEAVES = ['parts', 'alternatives'] as const satisfies readonly Leaves[];
 
@@ -102,7 +105,7 @@ export class Attempts {
  */
 export function attemptsOf(trajectories: readonly Trajectory[], leaves?: Leaves): Attempts {
   const turns = trajectories.map(turnsOfRow);
-  const byEpisode = new Map<string, number[]>();
+  const byTry = new Map<string, number[]>();
   for (const [i, trajectory] of trajectories.entries()) {
     if (trajectory.outcome.kind === 'failed') {
       throw new Error(
@@ -114,15 +117,18 @@ export function attemptsOf(trajectories: readonly Trajectory[], leaves?: Leaves)
         `episode '${trajectory.episode}' was rejected (${trajectory.outcome.reason}) and cannot be trained on`,
       );
     }
-    const rows = byEpisode.get(trajectory.episode);
+    const key = ofSeat(trajectory.episode, seatOf(trajectory));
+    const rows = byTry.get(key);
     if (rows) rows.push(i);
-    else byEpisode.set(trajectory.episode, [i]);
+    else byTry.set(key, [i]);
   }
 
   const attempts: Attempt[] = [];
   const rows = new Array<Row>(trajectories.length);
   const add = (members: readonly number[], attemptTurns: readonly Turn[], weight: number) => {
-    const { episode, task, group } = trajectories[members[0]!]!;
+    const first = trajectories[members[0]!]!;
+    const seat = seatOf(first);
+    const [episode, group, { task }] = [ofSeat(first.episode, seat), ofSeat(first.group, seat), first];
     // A lone row is its own stream; merged rows find their turns by segment.
     const placed = members.length > 1 ? new Map(attemptTurns.map(turn => [turn.segment, turn.start])) : undefined;
     for (const i of members) {
@@ -135,7 +141,7 @@ export function attemptsOf(trajectories: readonly Trajectory[], leaves?: Leaves)
     }
     attempts.push({ episode, task, group, weight, turns: attemptTurns, length: attemptTurns.at(-1)?.end ?? 0 });
   };
-  for (const members of byEpisode.values()) {
+  for (const members of byTry.values()) {
     if (members.length === 1) add(members, turns[members[0]!]!, 1);
     else if ((leaves ?? trajectories[members[0]!]!.leaves) === 'parts')
       add(members, merged(members.map(i => turns[i]!)), 1);
@@ -145,6 +151,16 @@ export function attemptsOf(trajectories: readonly Trajectory[], leaves?: Leaves)
     }
   }
   return new Attempts(attempts, rows);
+}
+
+/** Whose row it is. All turns of a row are one seat's: its view is a tree of its own. */
+function seatOf({ steps }: Trajectory): string | undefined {
+  return steps[0]?.seat;
+}
+
+/** The name of a seat's share of an episode or a group. */
+export function ofSeat(name: string, seat: string | undefined): string {
+  return seat === undefined ? name : `${name} [${seat}]`;
 }
 
 /**

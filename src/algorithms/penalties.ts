@@ -87,6 +87,11 @@ export function splitReward(split: RewardSplit, g = 0.9): Penalty {
         `episode '${episode.id}' comes from a search: its return cannot be split over turns that paths share`,
       );
     }
+    if (episode.steps.some(({ seat }) => seat !== undefined)) {
+      throw new Error(
+        `episode '${episode.id}' has several seats: their rewards are their own and cannot be split over all`,
+      );
+    }
     const n = episode.steps.length;
     const total = episodeReward(episode);
     switch (split) {
@@ -116,10 +121,17 @@ function cutPathsScaled(episode: Episode, coefficient: number): Episode {
   return withRewards(episode, rewards);
 }
 
-/** The answers of an episode: all of it, or one for each path; `last` is the index of its last step. */
+/** The answers of an episode: all of it, or one for each seat, or for each path; `last` is the index of its last step. */
 function answers(episode: Episode): { readonly segments: readonly number[]; readonly last: number }[] {
   const { segments, steps } = episode;
   if (steps.length === 0) return [];
+  const seats = new Set(steps.map(({ seat }) => seat));
+  if (seats.size > 1) {
+    return [...seats].map(seat => ({
+      segments: steps.filter(step => step.seat === seat).map(({ segment }) => segment),
+      last: steps.findLastIndex(step => step.seat === seat),
+    }));
+  }
   if (episode.leaves !== 'alternatives') return [{ segments: segments.map(({ id }) => id), last: steps.length - 1 }];
   const stepOf = new Map(steps.map(({ segment }, index) => [segment, index]));
   return leaves(segments).flatMap(leaf => {

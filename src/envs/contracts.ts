@@ -74,3 +74,32 @@ export interface Environment {
 
 /** Makes the environment of one episode. */
 export type EnvironmentFactory = () => Awaitable<Environment>;
+
+/** What the seats of a game are told. Text is fed as it is; messages are rendered by the chat template. */
+export type Told = Readonly<Record<string, string | readonly Message[]>>;
+
+/** Several seats that take turns on one environment: players, an agent and a simulated user. One instance an episode. */
+export interface Game {
+  reset(
+    task: Task,
+    context: EnvironmentContext,
+  ): Awaitable<{
+    /** What each seat sees first. */
+    readonly observations: Told;
+    /** Whose turn it is. */
+    readonly next: string;
+  }>;
+  step(action: Action & { readonly seat: string }): Awaitable<{
+    /** What each seat has earned now; 0 for seats that are not named. It goes to the last turn that the seat took. */
+    readonly rewards?: Readonly<Record<string, number>>;
+    /** What each seat is told before its next turn. */
+    readonly feedback?: Told;
+    readonly done: boolean;
+    /** Whose turn it is; needed unless done. */
+    readonly next?: string;
+    /** Episode score, used for filtering; defaults to what the trained seats have earned together. */
+    readonly score?: number;
+    readonly metrics?: Readonly<Record<string, number>>;
+  }>;
+  close?(): Awaitable<void>;
+}

@@ -45,6 +45,11 @@ export interface Step {
   readonly finishReason: FinishReason;
   /** Identifies the state in which the step was taken (GiGPO's anchor). */
   readonly stateKey?: string;
+  /**
+   * Whose turn it was, where several seats share an episode: each seat's view is a tree of its own with its own rewards,
+   * compared with those of the same seat in the other episodes of the group.
+   */
+  readonly seat?: string;
   /** The turn neither called a tool nor answered, as the environment says. */
   readonly isVoid?: boolean;
   /** The turn's tool call failed, as the environment says. */

@@ -54,6 +54,7 @@ const step = z.object({
   reward: float,
   finishReason: z.enum(['stop', 'length', 'abort']),
   stateKey: z.string().optional(),
+  seat: z.string().optional(),
   isVoid: z.boolean().optional(),
   toolFailed: z.boolean().optional(),
   metrics: metrics.optional(),

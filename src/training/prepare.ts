@@ -1,8 +1,9 @@
 import { type Algorithm, behaviourLogprobs } from '../algorithms/algorithm.ts';
+import { ofSeat } from '../algorithms/attempts.ts';
 import { mismatch } from '../algorithms/corrections.ts';
 import { maskEpisodes } from '../algorithms/filters.ts';
 import type { Critic, Learner } from '../engines/contracts.ts';
-import { episodeReward } from '../episode/episode.ts';
+import { type Episode, episodeReward } from '../episode/episode.ts';
 import type { EpisodeGroup } from '../rollout/groups.ts';
 import { type Experience, toSequence, trajectoriesOf } from './experience.ts';
 
@@ -35,7 +36,7 @@ export async function prepare(
   const values = needs.critic ? await critic?.values(batch) : undefined;
   const proximal = needs.proximal ? (await learner.forward(batch)).logprobs : undefined;
   const reference = needs.reference ? (await learner.forward(batch, { weights: 'reference' })).logprobs : undefined;
-  const greedy = groups.flatMap(group => (group.greedy ? [[group.group, episodeReward(group.greedy)] as const] : []));
+  const greedy = groups.flatMap(({ group, greedy }) => (greedy ? greedyReturns(group, greedy) : []));
   return {
     experience: {
       trajectories,
@@ -50,4 +51,14 @@ export async function prepare(
     },
     metrics: proximal ? mismatch(trajectories.map(behaviourLogprobs), proximal) : {},
   };
+}
+
+/** The return that the greedy attempt is a baseline with; one for each seat where there are several. */
+function greedyReturns(group: string, greedy: Episode): (readonly [string, number])[] {
+  const seats = new Set(greedy.steps.flatMap(({ seat }) => seat ?? []));
+  if (seats.size === 0) return [[group, episodeReward(greedy)]];
+  return [...seats].map(seat => {
+    const steps = greedy.steps.filter(step => step.seat === seat);
+    return [ofSeat(group, seat), steps.reduce((sum, { reward }) => sum + reward, 0)];
+  });
 }
