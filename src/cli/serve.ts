@@ -175,17 +175,22 @@ export async function serve(
       });
       const group = `serve/${id}`;
       const spec = { task, group, samples: 1, environmentSeed: seedOf(values['train.seed'], 'environment', group) };
-      const episode = startGroups([spec], rollout)[0]!.then(({ episodes }) => episodes[0]!);
-      episode.then(done => keep(id, done), reject).catch(reject);
+      const episode = startGroups([spec], rollout)[0]!.then(({ episodes }) => keep(id, episodes[0]!));
+      // Means nothing where the program has been told where to ask.
+      episode.then(
+        ({ outcome }) => reject(new ApiError(503, `the episode ended at once: ${JSON.stringify(outcome)}`)),
+        reject,
+      );
     });
   };
 
-  const keep = async (id: string, episode: Episode) => {
+  const keep = async (id: string, episode: Episode): Promise<Episode> => {
     opened.delete(id);
     running.delete(id);
     ended.push({ metrics: episode.metrics });
     const file = values['serve.episodes'];
     if (file !== undefined) await appendFile(resolvePath(cwd, file), `${serializeEpisode(episode)}\n`);
+    return episode;
   };
 
   const end = async (id: string, request: OtherRequest) => {

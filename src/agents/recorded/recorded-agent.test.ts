@@ -217,6 +217,27 @@ describe('a request that is repeated', () => {
     expect(episode.metrics).toMatchObject({ recorded_errors: 1, recorded_branches: 0 });
   });
 
+  it('leaves nothing in the tree that was never answered', async () => {
+    const { episode } = await run(
+      async (_, at) => {
+        expect((await ask(at, [user('q')])).status).toBe(503);
+        const first = await ask(at, [user('r')]);
+        expect((await ask(at, [user('r'), said(first), user('s')])).status).toBe(503);
+        await post(at, 'rewards', { reward: 0.5, id: first.id });
+        return 1;
+      },
+      (_, index) => {
+        if (index !== 1) throw new Error('the engine is away');
+        return 'a';
+      },
+    );
+    expect(episode.segments.map(({ source, parent }) => [source, parent])).toEqual([
+      ['prompt', -1],
+      ['policy', 0],
+    ]);
+    expect(episode.steps).toMatchObject([{ segment: 1, reward: 1.5 }]);
+  });
+
   it('is sampled anew after its client has left, which cancels what was under way', async () => {
     const context = { gated: true };
     const agent = recordedAgent({

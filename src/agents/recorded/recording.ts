@@ -1,5 +1,6 @@
 import type { Generation } from '../../engines/contracts.ts';
 import { EpisodeError } from '../../episode/failure.ts';
+import { cutAtStop } from '../../text/stop-strings.ts';
 import { splitReasoning, type ToolDialect } from '../../text/tool-calls/dialect.ts';
 import { react } from '../../text/tool-calls/react.ts';
 import type { Answer, Session } from '../session.ts';
@@ -7,6 +8,7 @@ import { ApiError, tooMany } from './api-error.ts';
 import { ConversationTree, type Place } from './conversation-tree.ts';
 import type { AnswerRequest, GivenAnswer, Reply } from './dialects/contracts.ts';
 import { fidelityMetrics } from './fidelity.ts';
+import { pruneUnanswered } from './prune.ts';
 import { TextDeltas } from './text-deltas.ts';
 
 /** One request as the recording sees it, whatever brought it. */
@@ -44,6 +46,17 @@ interface Reading {
   readonly opened: boolean;
 }
 
+const COUNTERS = [
+  'turns',
+  'tool_calls',
+  'recorded_malformed_calls',
+  'recorded_choice_unmet',
+  'recorded_overridden',
+  'recorded_retries',
+  'recorded_cancelled',
+  'recorded_errors',
+];
+
 /** Requests of one episode that are answered at the same time. */
 const MAX_CONCURRENT = 64;
 
@@ -71,6 +84,8 @@ export class Recording {
     this.#session = session;
     this.#dialect = dialect ?? session.context.renderer.toolDialect ?? react;
     this.tree = new ConversationTree(session, this.#dialect);
+    // Counted from 0, so that means over episodes are means over all of them.
+    session.addMetrics(Object.fromEntries(COUNTERS.map(name => [name, 0])));
   }
 
   /**
@@ -130,13 +145,14 @@ export class Recording {
     await Promise.allSettled(this.#running);
   }
 
-  /** Puts the rewards that came over HTTP onto their steps and the account of the recording into the metrics. */
+  /** Finishes the tree: rewards that came over HTTP on their steps, nothing unanswered; its account becomes metrics. */
   settle(): void {
     const { recorder } = this.#session;
     for (const [segment, reward] of this.#rewards) {
       if (segment === undefined) recorder.addReward(reward);
       else recorder.steps.find(step => step.segment === segment)!.reward += reward;
     }
+    pruneUnanswered(recorder);
     this.#session.addMetrics(fidelityMetrics(this.tree.counts));
   }
 
@@ -216,8 +232,10 @@ export class Recording {
 
   /** An answer as the client is given it. One whose calls can all not be read is given as the text that it is. */
   #given(answer: Answer, { request, id, mayCall, opened }: Reading): GivenAnswer {
-    const { generation, text } = answer;
-    const parsed = mayCall ? this.#dialect.parse(answer.content) : undefined;
+    const { generation } = answer;
+    // Clients of these APIs are never shown the stop string.
+    const text = cutAtStop(answer.text, generation.stopString, false);
+    const parsed = mayCall ? this.#dialect.parse(cutAtStop(answer.content, generation.stopString, false)) : undefined;
     const cut = generation.finishReason === 'length';
     const calls = (cut ? [] : (parsed?.calls ?? [])).flatMap(call => {
       if (call.kind !== 'call') return [];

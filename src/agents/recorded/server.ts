@@ -234,8 +234,18 @@ export class RecordingServer {
       return stream;
     };
     const head = { id: `${dialect.prefix}${randomBytes(12).toString('base64url')}`, model: asked.model };
+    // Tokens that come together leave together.
+    let waiting = '';
+    const flush = () => {
+      if (waiting !== '' && !response.writableEnded) response.write(waiting);
+      waiting = '';
+    };
     const write = (text: string) => {
-      for (const event of begin({ ...head, created: now() }).text(text)) response.write(eventText(event));
+      if (waiting === '') setImmediate(flush);
+      waiting += begin({ ...head, created: now() })
+        .text(text)
+        .map(eventText)
+        .join('');
     };
     const { reply, delivered } = await recording.answer({
       request: asked,
@@ -248,8 +258,10 @@ export class RecordingServer {
     response.once('finish', delivered);
     responses.keep(asked, reply);
     if (!asked.stream) return sendJson(response, 200, dialect.body(asked, reply));
-    const events = begin(reply).finish(reply).map(eventText);
-    response.end(events.join('') + (dialect.done === undefined ? '' : eventText({ data: dialect.done })));
+    const rest = begin(reply).finish(reply).map(eventText).join('');
+    const events = waiting + rest;
+    waiting = '';
+    response.end(events + (dialect.done === undefined ? '' : eventText({ data: dialect.done })));
   }
 
   #listModels(route: string, response: ServerResponse): void {
