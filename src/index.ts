@@ -1,4 +1,5 @@
 export type { EpisodeLimits, Executor, ExecutorContext, Policy } from './agents/contracts.ts';
+export { type FoldOptions, type HistoryOptions, withoutReasoning } from './agents/folding.ts';
 export { multiTurn } from './agents/multi-turn.ts';
 export type {
   BundledGenerationOutputs,

@@ -1,10 +1,11 @@
 import type { EnvironmentFactory } from '../envs/contracts.ts';
 import type { Outcome } from '../episode/episode.ts';
 import type { Executor } from './contracts.ts';
+import type { HistoryOptions } from './folding.ts';
 import { recordEpisode, type Session } from './session.ts';
 import { ask, begin, makeEnvironment, step, type TurnLimits, turnLimits } from './turns.ts';
 
-export interface MultiTurnOptions {
+export interface MultiTurnOptions extends HistoryOptions {
   /** Answers per episode; the run's limit by default. */
   readonly maxTurns?: number | undefined;
   /** Tokens per answer; the run's limit by default. */
@@ -19,14 +20,19 @@ export function multiTurn(factory: EnvironmentFactory, options: MultiTurnOptions
   return {
     name: 'multi-turn',
     run: (task, context) =>
-      recordEpisode(task, context, session => play(session, factory, turnLimits(options, context))),
+      recordEpisode(task, context, session => play(session, factory, turnLimits(options, context), options)),
   };
 }
 
-async function play(session: Session, factory: EnvironmentFactory, limits: TurnLimits): Promise<Outcome> {
+async function play(
+  session: Session,
+  factory: EnvironmentFactory,
+  limits: TurnLimits,
+  history: HistoryOptions,
+): Promise<Outcome> {
   const environment = await makeEnvironment(session, factory);
   session.addMetrics({ turns: 0 });
-  let state = await begin(session, environment);
+  let state = await begin(session, environment, history);
   for (;;) {
     const answer = await ask(session, state, limits);
     const { result, outcome, next } = await step(session, state, answer, limits);

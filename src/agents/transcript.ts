@@ -9,16 +9,24 @@ export class Transcript {
   readonly #tools: readonly ToolSchema[] | undefined;
   #messages: readonly Message[] | undefined;
 
-  /** `tools` are shown by the chat template. */
-  constructor(session: Session, observation: string | readonly Message[], tools?: readonly ToolSchema[]) {
+  readonly #keep: ((content: string) => string) | undefined;
+
+  /** `tools` are shown by the chat template; `keep` says what of an answer later turns see, all of it when not given. */
+  constructor(
+    session: Session,
+    observation: string | readonly Message[],
+    tools?: readonly ToolSchema[],
+    keep?: (content: string) => string,
+  ) {
     this.#session = session;
     this.#tools = tools;
+    this.#keep = keep;
     this.#messages = typeof observation === 'string' ? undefined : observation;
   }
 
   /** One that goes on from here, independent of this one. */
   clone(): Transcript {
-    return new Transcript(this.#session, this.#messages ?? '', this.#tools);
+    return new Transcript(this.#session, this.#messages ?? '', this.#tools, this.#keep);
   }
 
   /**
@@ -59,10 +67,15 @@ export class Transcript {
       if (earlier === undefined) {
         throw new Error('messages cannot follow text: give the observation and all feedback as messages, or as text');
       }
-      const said: Message = { role: 'assistant', content: answer.content };
+      const content = this.#keep?.(answer.content) ?? answer.content;
+      const said: Message = { role: 'assistant', content };
       this.#messages = [...earlier, said, ...feedback];
       const context = this.#session.recorder.context(answer.segment);
       const tools = this.#tools;
+      if (content !== answer.content) {
+        const tokens = renderer.prompt(this.#messages, tools ? { tools } : undefined);
+        return { kind: 'branch', tokens, reason: 'the history keeps a part of each answer' } as const;
+      }
       return renderer.extend({ context, earlier, answer: said, added: feedback, ...(tools ? { tools } : {}) });
     });
   }

@@ -2,8 +2,9 @@ import type { Environment, EnvironmentFactory, StepResult } from '../envs/contra
 import type { Outcome } from '../episode/episode.ts';
 import { checkEnvironment, checked, checkReset, checkStepResult } from './checks.ts';
 import type { ExecutorContext } from './contracts.ts';
+import { type HistoryOptions, transcriptOf } from './folding.ts';
 import type { Answer, Begun, Session } from './session.ts';
-import { Transcript } from './transcript.ts';
+import type { Transcript } from './transcript.ts';
 
 /** One policy and one environment taking turns: what a chain and a search tree have in common. */
 
@@ -60,9 +61,13 @@ export function reset(session: Session, environment: Environment) {
 }
 
 /** Resets the environment and records what the policy is given first. */
-export async function begin(session: Session, environment: Environment): Promise<TurnState> {
+export async function begin(
+  session: Session,
+  environment: Environment,
+  history: HistoryOptions = {},
+): Promise<TurnState> {
   const { observation, images, stateKey } = await reset(session, environment);
-  const transcript = new Transcript(session, observation);
+  const transcript = transcriptOf(session, observation, history);
   const leaf = await session.open(observation, images);
   return { environment, transcript, leaf, turn: 0, stateKey, params: {} };
 }

@@ -8,11 +8,12 @@ import { react } from '../../text/tool-calls/react.ts';
 import { toolSchema } from '../../text/tool-calls/schema.ts';
 import { checkRewards } from '../checks.ts';
 import type { Executor } from '../contracts.ts';
+import { type HistoryOptions, transcriptOf } from '../folding.ts';
 import { recordEpisode, type Session } from '../session.ts';
-import { Transcript } from '../transcript.ts';
+
 import { type Called, makeCalls } from './calls.ts';
 
-export interface ToolAgentOptions {
+export interface ToolAgentOptions extends HistoryOptions {
   readonly tools: readonly Tool[];
   /** Scores the finished episode: `text` is the last answer without its calls, `resources` what the tools hold. */
   readonly reward: RewardFunction;
@@ -77,7 +78,7 @@ async function play(session: Session, { options, tools, schemas, dialect, calls 
   const maxTokens = options.maxNewTokens ?? context.limits.maxNewTokens;
   const limits = { maxCalls: options.maxCalls ?? 16, maxLength: options.maxResultLength ?? 8192 };
   const { messages, shown } = await opening(session, options, schemas, dialect);
-  const transcript = new Transcript(session, messages, shown);
+  const transcript = transcriptOf(session, messages, options, shown);
   let leaf = await session.open(messages, session.task.images, shown);
   session.addMetrics({ turns: 0, tool_calls: 0, tool_failures: 0 });
   const stopStrings = [...context.policy.params.stopStrings, ...dialect.stopStrings];

@@ -1,0 +1,117 @@
+import { EpisodeError } from '../episode/failure.ts';
+import type { Image, Message } from '../episode/task.ts';
+import { splitReasoning, type ToolSchema } from '../text/tool-calls/dialect.ts';
+import type { Answer, Session } from './session.ts';
+import { Transcript } from './transcript.ts';
+
+export interface FoldOptions {
+  /** Fold after so many answers since the last time. At least one of both is given. */
+  readonly turns?: number | undefined;
+  /** Fold when so many tokens would be in the context. */
+  readonly tokens?: number | undefined;
+  /** How the policy is asked for a summary, as a user. */
+  readonly request?: string | undefined;
+}
+
+const REQUEST =
+  'Summarize what has been done and learned so far, and what is still to do. Only this summary will be kept.';
+
+/** How a conversation goes on: what is folded, and what of an answer stays in the history. */
+export interface HistoryOptions {
+  readonly fold?: FoldOptions | undefined;
+  /**
+   * What later turns see of an answer, from its text with special tokens: `withoutReasoning`, say. Where that is less
+   * than all of it each turn is a root segment of its own, trained in the context that it was sampled in. All of it when
+   * not given.
+   */
+  readonly keep?: ((content: string) => string) | undefined;
+}
+
+/** The transcript that the options ask for. @throws RangeError for a fold that never happens */
+export function transcriptOf(
+  session: Session,
+  beginning: string | readonly Message[],
+  { fold, keep }: HistoryOptions,
+  tools?: readonly ToolSchema[],
+): Transcript {
+  return fold === undefined
+    ? new Transcript(session, beginning, tools, keep)
+    : new FoldingTranscript(session, beginning, fold, tools, keep);
+}
+
+/**
+ * Context folding: the policy is asked for a summary, and goes on in a new root segment with what it was given first
+ * and the latest summary. The summary is a step that earns nothing by itself; the leaves are parts of one attempt, so
+ * what comes later credits it. It is asked for only behind a turn with the environment or with tools, so an episode
+ * cannot consist of summaries.
+ */
+class FoldingTranscript extends Transcript {
+  readonly #session: Session;
+  readonly #fold: FoldOptions;
+  readonly #beginning: readonly Message[];
+  readonly #tools: readonly ToolSchema[] | undefined;
+  readonly #keep: HistoryOptions['keep'];
+  #now: Transcript;
+  #turns = 0;
+
+  constructor(
+    session: Session,
+    beginning: string | readonly Message[],
+    fold: FoldOptions,
+    tools: readonly ToolSchema[] | undefined,
+    keep: HistoryOptions['keep'],
+  ) {
+    checkFold(fold);
+    if (typeof beginning === 'string') {
+      throw new EpisodeError(
+        'environment',
+        'folding needs a conversation of messages: give the observation and all feedback as messages',
+      );
+    }
+    super(session, beginning, tools, keep);
+    this.#session = session;
+    this.#fold = fold;
+    this.#beginning = beginning;
+    this.#tools = tools;
+    this.#keep = keep;
+    this.#now = new Transcript(session, beginning, tools, keep);
+  }
+
+  override async tell(
+    answer: Answer,
+    feedback: string | readonly Message[],
+    images: readonly Image[] = [],
+  ): Promise<number | undefined> {
+    const session = this.#session;
+    const { turns = Infinity, tokens = Infinity, request = REQUEST } = this.#fold;
+    this.#turns += 1;
+    const isDue = this.#turns >= turns || session.recorder.contextLength(answer.segment) >= tokens;
+    if (!isDue || typeof feedback === 'string') return this.#now.tell(answer, feedback, images);
+    const asked = await this.#now.tell(answer, [...feedback, { role: 'user', content: request }], images);
+    if (asked === undefined) return undefined;
+    const summary = await session.answer(asked, { maxTokens: session.context.limits.maxNewTokens });
+    session.recorder.step({ segment: summary.segment, reward: 0, finishReason: summary.generation.finishReason });
+    session.addMetrics({ folds: 1 });
+    const kept = [...this.#beginning, { role: 'user', content: `Summary of what happened so far:\n${summary.text}` }];
+    const { renderer } = session.context;
+    const prompt = renderer.prompt(kept, this.#tools === undefined ? undefined : { tools: this.#tools });
+    if (!session.fits(0, prompt.length)) return undefined;
+    this.#turns = 0;
+    this.#now = new Transcript(session, kept, this.#tools, this.#keep);
+    const shown = session.images(0);
+    return session.recorder.feed(-1, 'prompt', prompt, shown.length > 0 ? shown : undefined);
+  }
+}
+
+/** An answer without what was thought before it. */
+export function withoutReasoning(content: string): string {
+  return splitReasoning(content).rest.trimStart();
+}
+
+/** @throws RangeError for options that never fold, or before the first answer */
+export function checkFold({ turns, tokens }: FoldOptions): void {
+  if (turns === undefined && tokens === undefined) throw new RangeError('folding needs a number of turns or of tokens');
+  for (const [name, value] of Object.entries({ turns, tokens })) {
+    if (value !== undefined && !(value >= 1)) throw new RangeError(`folding: ${name} is ${value}; expected 1 or more`);
+  }
+}
