@@ -21,6 +21,10 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: '10 000 episodes at the same time on an instant engine; beside OpenRLHF with PEERS_PYTHON and OPENRLHF_SOURCE',
     load: () => import('./episodes.ts'),
   },
+  tools: {
+    help: '10 000 episodes of a tool agent on an instant engine: episodes/s, memory, time between answer and request',
+    load: () => import('./tools.ts'),
+  },
   learning: {
     help: 'every estimator with every policy loss on two small tasks; writes docs/learning.md',
     load: () => import('./learning.ts'),
