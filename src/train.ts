@@ -4,6 +4,7 @@ import type { Algorithm } from './algorithms/algorithm.ts';
 import { type Curation, notRemoved } from './algorithms/curation.ts';
 import type { GroupFilter } from './algorithms/filters.ts';
 import { klController } from './algorithms/kl.ts';
+import { mapRows, type Rows } from './data/rows.ts';
 import { type Critic, DEFAULT_SAMPLING, type PolicyEngine, type SamplingParams } from './engines/contracts.ts';
 import { checkSampling } from './engines/sampling.ts';
 import type { Awaitable } from './envs/contracts.ts';
@@ -54,7 +55,8 @@ export interface AgentOptions {
 export interface TrainOptions extends AgentOptions {
   /** An engine, which stays the caller's to close; or a function that makes one, which is closed with the run. */
   readonly policy: PolicyEngine | (() => Awaitable<PolicyEngine>);
-  readonly tasks: readonly (Task | TaskInput)[];
+  /** An array, or rows that are read when their turn comes. */
+  readonly tasks: Rows<Task | TaskInput>;
   readonly algorithm: Algorithm;
   /** For an algorithm that needs one: the value model (closed with the run when a function makes it), and how it learns. */
   readonly critic?:
@@ -127,7 +129,7 @@ async function* run(options: TrainOptions, signal: AbortSignal): AsyncGenerator<
     oversampling: options.selection?.oversampling !== undefined,
     evaluatesAverage: evaluation?.average ?? false,
   });
-  const tasks = complete(options.tasks, 'tasks');
+  const tasks = toTrainOn(options.tasks);
   const heldOut = evaluation && complete(evaluation.tasks, 'eval');
   const overlap = heldOut && overlapNotice(tasks, heldOut);
   if (overlap) log(overlap);
@@ -312,10 +314,14 @@ function executorOf({ agent, reward }: AgentOptions): Executor {
   throw new Error('neither agent nor reward is given: there is nothing to tell a good answer from a bad one');
 }
 
+/** A dataset that is read as it is needed has compared the ids of its rows when it was loaded. */
+function toTrainOn(inputs: Rows<Task | TaskInput>): Rows<Task> {
+  if (Array.isArray(inputs)) return complete(inputs, 'tasks');
+  return mapRows(inputs, (input, index) => toTask(input, index, 'tasks'));
+}
+
 /** Complete tasks, whose ids tell them apart: groups and random streams are named after them. */
-function complete(inputs: Rows<Task | TaskInput>, source: string): Rows<Task> {
-  // Too many to hold: a loaded dataset has compared its ids.
-  if (!Array.isArray(inputs)) return mapRows(inputs, (input, index) => toTask(input, index, source));
+function complete(inputs: readonly (Task | TaskInput)[], source: string): Task[] {
   const tasks = inputs.map((input, index) => toTask(input, index, source));
   const seen = new Set<string>();
   for (const { id } of tasks) {

@@ -16,23 +16,26 @@ const values = {
   'data.input_template': undefined,
   'data.apply_chat_template': false,
   'data.on_malformed': 'error',
+  'data.max_malformed': 100,
+  'data.image_key': 'images',
+  'data.max_images_per_prompt': 0,
 } as const;
 const surroundings = { cwd, stderr: { write: () => undefined } };
-const load = (datasets: string | string[], limit?: number) =>
-  loadEvaluationTasks(datasets, values, { ...surroundings, limit }).map(({ id, source }) => [id, source]);
+const load = async (datasets: string | string[], limit?: number) =>
+  (await loadEvaluationTasks(datasets, values, surroundings, { limit })).map(({ id, source }) => [id, source]);
 
-it('tasks of several files bear their names, and their ids do not collide', () => {
-  expect(load('a.jsonl')).toEqual([
+it('tasks of several files bear their names, and their ids do not collide', async () => {
+  expect(await load('a.jsonl')).toEqual([
     ['x', 'a'],
     ['a:2', 'own'],
   ]);
-  expect(load(['first=a.jsonl', 'second=b.jsonl'])).toEqual([
+  expect(await load(['first=a.jsonl', 'second=b.jsonl'])).toEqual([
     ['first:x', 'first'],
     ['first:a:2', 'first'],
     ['second:x', 'second'],
     ['second:b:2', 'second'],
   ]);
-  expect(load(['a.jsonl', 'second=b.jsonl'], 1)).toEqual([
+  expect(await load(['a.jsonl', 'second=b.jsonl'], 1)).toEqual([
     ['x', 'a'],
     ['second:x', 'second'],
   ]);

@@ -35,12 +35,13 @@ export async function evaluate(
   context: CommandContext<EvalOptions>,
   open: () => Promise<Pick<Evaluated, 'sampler' | 'renderer' | 'close'> & { readonly name?: string }>,
 ): Promise<undefined> {
-  const { values, cwd, stdout, stderr, interrupt } = context;
+  const { values, cwd, stdout, interrupt } = context;
   const began = performance.now();
   const agent = await tracedAgent(await chooseAgent(values, cwd), values);
   const { 'eval.dataset': dataset } = values;
   if (dataset === undefined) throw new ConfigError(['eval.dataset is missing: it says on which tasks to evaluate']);
-  const tasks = loadEvaluationTasks(dataset, values, { cwd, stderr, limit: values['eval.max_samples'] });
+  const limits = { limit: values['eval.max_samples'], split: values['eval.split'] };
+  const tasks = await loadEvaluationTasks(dataset, values, context, limits);
   const { 'eval.n_samples_per_prompt': samples, 'eval.greedy_enable': greedy } = values;
   const totalSteps = tasks.length * (samples + (greedy ? 1 : 0));
   const fields = [

@@ -162,7 +162,7 @@ describe('rl', () => {
     writeFileSync(join(cwd, 'tasks.jsonl'), 'nonsense\n{"input":"say:","label":"a"}\n');
     const { context, written } = contextOf(rlOptions, [...RL, '--run.dir', 'run', '--data.on_malformed', 'skip']);
     await reinforce(context, open);
-    expect(written.join('')).toMatch(/tasks\.jsonl: 1 malformed rows left out, the first is line 1: not JSON/);
+    expect(written.join('')).toMatch(/tasks\.jsonl: 1 malformed row left out, the first:\n.*tasks\.jsonl:1: not JSON/);
   });
 });
 

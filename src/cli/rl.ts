@@ -15,7 +15,7 @@ import type { CheckpointOptions } from '../training/checkpointer.ts';
 import type { TrainStep } from '../training/loop.ts';
 import { agentRun, chooseAgent } from './agent.ts';
 import { type CommandContext, defineCommand } from './command.ts';
-import { loadEvaluationTasks, loadTasks } from './datasets.ts';
+import { loadEvaluationTasks, loadTrainingTasks, tasksWithRoom } from './datasets.ts';
 import { displayOf, rolloutFields } from './display.ts';
 import { locateModel, loraOf, muonOf } from './model.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
@@ -96,9 +96,17 @@ export async function reinforce(
   const remark = samplingRemark(values, settings.algorithm);
   if (remark !== undefined) stderr.write(`${remark}\n`);
   const agent = await tracedAgent(await chooseAgent(values, cwd, searchFromOptions(values)), values);
-  const tasks = loadTasks(values['data.prompt_dataset'], values, { cwd, stderr, limit: values['data.max_samples'] });
-  const evaluation = evaluationOf(values, { cwd, stderr });
-  const steps = stepsOf(values, tasks.length);
+  const loaded = await loadTrainingTasks(
+    {
+      datasets: values['data.prompt_dataset'],
+      probabilities: values['data.prompt_probs'],
+      split: values['data.prompt_split'],
+      limit: values['data.max_samples'],
+    },
+    values,
+    context,
+  );
+  const evaluation = await evaluationOf(values, context);
   const run = runDirectory(values, { command: 'rl', configFile, cwd });
   const average = averageOf(values, run);
   const from = await resumePoint(run, values, stderr);
@@ -108,6 +116,11 @@ export async function reinforce(
   let critic: Critic | undefined;
   let lock: Awaited<ReturnType<typeof openRunDirectory>> | undefined;
   try {
+    const room = { renderer: policy.renderer, contextLength: policy.learner.contextLength };
+    const ownAgent = values['agent.env'] !== undefined || values['train.agent_func_path'] !== undefined;
+    // Other agents make their prompts of tasks themselves.
+    const tasks = ownAgent ? loaded : tasksWithRoom(loaded, room, values, context);
+    const steps = stepsOf(values, tasks.length);
     if (settings.critic) critic = await openValues();
     const notice = (message: string) => stderr.write(`${message}\n`);
     lock = await openRunDirectory(run, rlOptions, values, { resume: values['ckpt.load_enable'], notice });
@@ -198,7 +211,7 @@ function checkpointsOf(values: RlValues, run: RunDirectory, from: ResumePoint | 
   };
 }
 
-function evaluationOf(values: RlValues, surroundings: Pick<RlContext, 'cwd' | 'stderr'>): TrainOptions['evaluation'] {
+async function evaluationOf(values: RlValues, context: RlContext): Promise<TrainOptions['evaluation']> {
   const { 'eval.dataset': heldOut, 'eval.max_samples': limit, 'ckpt.best_metric_key': key = 'none' } = values;
   if (heldOut === undefined) {
     if (key !== 'none') throw new ConfigError(['ckpt.best_metric_key compares evaluations: give eval.dataset, too']);
@@ -206,7 +219,7 @@ function evaluationOf(values: RlValues, surroundings: Pick<RlContext, 'cwd' | 's
     return undefined;
   }
   return {
-    tasks: loadEvaluationTasks(heldOut, values, { ...surroundings, limit }),
+    tasks: await loadEvaluationTasks(heldOut, values, context, { limit, split: values['eval.split'] }),
     every: values['eval.steps'],
     samples: values['eval.n_samples_per_prompt'],
     temperature: values['eval.temperature'],

@@ -1,8 +1,8 @@
-import { resolve } from 'node:path';
 import { lastingOptions } from '../config/resume.ts';
 import { sftOptions } from '../config/sft.ts';
+import { loadRows } from '../data/load.ts';
+import type { Rows } from '../data/rows.ts';
 import type { PolicyEngine } from '../engines/contracts.ts';
-import { readRows } from '../rollout/tasks.ts';
 import type { RunEnd } from '../tracking/contracts.ts';
 import { fanOut } from '../tracking/fan-out.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
@@ -10,7 +10,7 @@ import { newestCheckpoint } from '../training/checkpoint.ts';
 import { exampleSequences, rowToExample } from '../training/conversations.ts';
 import { type Demonstration, type SftStep, sft, sftSteps } from '../training/sft.ts';
 import { type CommandContext, defineCommand } from './command.ts';
-import { reportingRows } from './datasets.ts';
+import { loadMixture, type Mixing } from './datasets.ts';
 import { displayOf } from './display.ts';
 import { locateModel, loraOf, muonOf } from './model.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
@@ -54,9 +54,21 @@ export async function fineTune(context: SftContext, open: () => Promise<PolicyEn
   const from = await resumePoint(run, values, stderr);
   const policy = await open();
   try {
-    const examples = demonstrations(values['data.dataset'], values['data.max_samples'], policy, context);
+    const data = {
+      datasets: values['data.dataset'],
+      probabilities: values['data.dataset_probs'],
+      split: values['data.dataset_split'],
+      limit: values['data.max_samples'],
+    };
+    const examples = await demonstrations(data, policy, context);
     const heldOutPath = values['eval.dataset'];
-    const heldOut = heldOutPath ? demonstrations(heldOutPath, values['eval.max_samples'], policy, context) : undefined;
+    const held = {
+      datasets: heldOutPath ?? [],
+      split: values['eval.split'],
+      usual: 'test',
+      limit: values['eval.max_samples'],
+    };
+    const heldOut = heldOutPath ? await demonstrations(held, policy, context) : undefined;
     const notice = (message: string) => stderr.write(`${message}\n`);
     const lock = await openRunDirectory(run, sftOptions, values, { resume: values['ckpt.load_enable'], notice });
     try {
@@ -71,11 +83,10 @@ export async function fineTune(context: SftContext, open: () => Promise<PolicyEn
 
 /** The rows of a dataset as sequences. A row that does not fit the model's window is malformed. */
 function demonstrations(
-  path: string,
-  limit: number | undefined,
+  mixing: Mixing,
   { renderer, learner }: PolicyEngine,
-  { values, cwd, stderr }: SftContext,
-): Demonstration[] {
+  { values, ...surroundings }: SftContext,
+): Promise<Rows<Demonstration>> {
   const columns = {
     inputKey: values['data.input_key'],
     outputKey: values['data.output_key'],
@@ -88,8 +99,8 @@ function demonstrations(
     if (length <= learner.contextLength) return sequences;
     throw new Error(`the example has ${length} tokens and the model sees ${learner.contextLength}; shorten it`);
   };
-  return reportingRows(path, values['data.on_malformed'], stderr, onMalformed =>
-    readRows(resolve(cwd, path), read, onMalformed).slice(0, limit),
+  return loadMixture(mixing, values, surroundings, ({ files }, _several, onMalformed) =>
+    loadRows(files, { map: read, limit: mixing.limit, onMalformed }),
   );
 }
 
@@ -98,8 +109,8 @@ async function learn(
     from,
     ...data
   }: {
-    readonly examples: readonly Demonstration[];
-    readonly heldOut: readonly Demonstration[] | undefined;
+    readonly examples: Rows<Demonstration>;
+    readonly heldOut: Rows<Demonstration> | undefined;
     readonly from: ResumePoint | undefined;
   },
   { learner }: PolicyEngine,

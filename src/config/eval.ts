@@ -52,8 +52,9 @@ export const evaluationOptions = compose(
   options({
     'eval.dataset': {
       schema: evalTasksOptions['eval.dataset'].schema,
-      help: 'Tasks to evaluate on: JSONL files, each a path or name=path, under which its metrics appear',
+      help: 'Tasks to evaluate on: datasets (file, directory or organisation/name on the hub), each alone or as name=dataset, under which its metrics appear',
     },
+    'eval.split': evalTasksOptions['eval.split'],
   }),
   pick(evalOptions, 'eval.max_samples'),
   evalSamplingOptions,
@@ -64,6 +65,9 @@ export const evaluationOptions = compose(
     'data.input_template',
     'data.apply_chat_template',
     'data.on_malformed',
+    'data.max_malformed',
+    'data.image_key',
+    'data.max_images_per_prompt',
   ),
   agentChoiceOptions,
   queueOptions,

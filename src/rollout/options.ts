@@ -1,11 +1,21 @@
 import { z } from 'zod';
 import { options } from '../options/option.ts';
 
+/** Numbers in a list or separated by commas. */
+export const probabilities = z.union([
+  z
+    .string()
+    .regex(/^[\d.eE+-]+(,[\d.eE+-]+)*$/, 'numbers separated by commas, as in 0.7,0.3')
+    .transform(text => text.split(',').map(Number)),
+  z.array(z.number()),
+  z.number().transform(one => [one]),
+]);
+
 /** How the columns of a dataset are read. */
 export const dataOptions = options({
   'data.input_key': {
     schema: z.string().min(1).default('input'),
-    help: 'Column of the prompt: text, or a list of messages {role, content}',
+    help: 'Column of the prompt: text, or a list of messages {role, content}; dots lead into columns, as in question.text',
     aliases: ['input_key'],
   },
   'data.label_key': {
@@ -27,9 +37,25 @@ export const dataOptions = options({
     schema: z.enum(['error', 'skip']).default('error'),
     help: 'A dataset row that cannot be read stops the run, or is left out and counted',
   },
+  'data.max_malformed': {
+    schema: z.int().min(0).default(100),
+    help: 'With data.on_malformed skip: more such rows in a dataset stop the run all the same',
+    unit: 'rows',
+  },
+  'data.image_key': {
+    schema: z.string().min(1).default('images'),
+    help: 'Column of the images of a prompt: one or a list, each a path, base64 or {bytes, path}',
+    aliases: ['image_key'],
+  },
+  'data.max_images_per_prompt': {
+    schema: z.int().min(0).default(0),
+    help: 'A row with more images cannot be used; 0 leaves their column unread',
+    unit: 'images',
+    aliases: ['max_images_per_prompt'],
+  },
   'data.max_samples': {
     schema: z.int().min(1).optional(),
-    help: 'Use only so many rows from the beginning of the dataset',
+    help: 'Use only so many rows from the beginning of each dataset',
     unit: 'rows',
     aliases: ['max_samples'],
   },
@@ -60,9 +86,19 @@ export const agentChoiceOptions = options({
 /** Where tasks come from and how the policy is sampled. */
 export const rolloutOptions = options({
   'data.prompt_dataset': {
-    schema: z.string().min(1),
-    help: 'Tasks to train on: a JSONL file, one object a line',
+    schema: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]),
+    help: 'Tasks to train on: a file (JSONL, JSON, CSV, Parquet), a directory of them, or a dataset on the hub (organisation/name@revision:config:split); several, separated by commas, are put together',
     aliases: ['prompt_data'],
+  },
+  'data.prompt_probs': {
+    schema: probabilities.optional(),
+    help: 'Mix the datasets of data.prompt_dataset: the share of each in the tasks that are drawn, as in 0.7,0.3; without it every row is drawn alike',
+    aliases: ['prompt_data_probs'],
+  },
+  'data.prompt_split': {
+    schema: z.string().min(1).optional(),
+    help: 'Split of directories and hub datasets; without it train',
+    aliases: ['prompt_split'],
   },
   'rollout.batch_size': {
     schema: z.int().min(1).default(16),

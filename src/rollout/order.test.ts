@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { mixRows } from '../data/mixture.ts';
 import { TaskOrder } from './order.ts';
 import { toTask } from './tasks.ts';
 
@@ -30,5 +32,62 @@ describe('TaskOrder', () => {
       /row 7 of a pass, but there are 7 rows/,
     );
     expect(() => new TaskOrder([], 1)).toThrow(/at least one row/);
+  });
+});
+
+describe('a mixture', () => {
+  const parts = fc.array(
+    fc.record({ rows: fc.integer({ min: 20, max: 60 }), p: fc.double({ min: 0.2, max: 1, noNaN: true }) }),
+    {
+      minLength: 2,
+      maxLength: 4,
+    },
+  );
+  const mixed = (given: readonly { rows: number; p: number }[]) =>
+    mixRows(
+      given.map(({ rows }, k) =>
+        Array.from({ length: rows }, (_, i) => ({ id: `${k}:${i}`, prompt: 'x', label: '', metadata: {} })),
+      ),
+      given.map(({ p }) => p),
+    );
+
+  it('draws each part as often as its share says, each row of it before any comes again', () => {
+    fc.assert(
+      fc.property(parts, fc.nat(), (given, seed) => {
+        const rows = mixed(given);
+        const order = new TaskOrder(rows, seed);
+        const groups = Array.from({ length: 2 * rows.length }, () => order.nextTask().group);
+        expect(new Set(groups).size).toBe(groups.length);
+        const sum = given.reduce((total, { p }) => total + p, 0);
+        given.forEach(({ rows: count, p }, k) => {
+          const drawn = groups.filter(group => group.startsWith(`${k}:`));
+          // Rounded once in each of two passes.
+          expect(Math.abs(drawn.length - (2 * rows.length * p) / sum)).toBeLessThan(2);
+          const first = drawn.slice(0, count).map(group => group.split('@')[0]);
+          expect(new Set(first).size).toBe(Math.min(count, drawn.length));
+        });
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('continues at a cursor exactly', () => {
+    fc.assert(
+      fc.property(parts, fc.nat(), fc.nat(150), (given, seed, done) => {
+        const rows = mixed(given);
+        const whole = new TaskOrder(rows, seed);
+        for (let i = 0; i < done; i++) whole.nextTask();
+        const resumed = new TaskOrder(rows, seed);
+        resumed.seek(whole.cursor);
+        for (let i = 0; i < 100; i++) expect(resumed.nextTask()).toEqual(whole.nextTask());
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('refuses probabilities that are none', () => {
+    expect(() => mixRows([['a'], ['b']], [1])).toThrow(/1 probabilities for 2 datasets/);
+    expect(() => mixRows([['a'], ['b']], [1, 0])).toThrow(/is 0; give a positive number/);
+    expect(() => mixRows([['a'], ['b']], [1, 0.001])).toThrow(/none of the 2 draws/);
   });
 });

@@ -1,3 +1,5 @@
+import { drawsOfPass } from '../data/mixture.ts';
+import type { Rows } from '../data/rows.ts';
 import type { Task } from '../episode/task.ts';
 import { seedOf, shuffledIndices } from './seeds.ts';
 
@@ -9,28 +11,63 @@ export interface Cursor {
   readonly position: number;
 }
 
-/** The order in which a run takes its rows: without end, each pass over the data a shuffle of its own. */
+/**
+ * The order in which a run takes its rows: without end, each pass over the data a shuffle of its own. Of a mixture a
+ * pass is as many draws, shuffled, each part with exactly its share of them; the rows of a part come in shuffles of
+ * their own, whichever pass that falls into. Row and cursor say it all: the order is a function of them and the seed.
+ */
 export class DataOrder {
   readonly #rows: number;
   readonly #seed: number;
+  readonly #parts: readonly PartOrder[];
   #cursor: Cursor = { epoch: 0, position: 0 };
-  #shuffle: { readonly epoch: number; readonly indices: Int32Array } | undefined;
+  #draws: { readonly epoch: number; readonly parts: Int32Array; readonly before: Int32Array } | undefined;
 
-  constructor(rows: number, seed: number) {
-    if (rows === 0) throw new Error('a run needs at least one row of data');
-    this.#rows = rows;
+  constructor({ length, mixture }: Pick<Rows<unknown>, 'length' | 'mixture'>, seed: number) {
+    if (length === 0) throw new Error('a run needs at least one row of data');
+    this.#rows = length;
     this.#seed = seed;
+    const draws = mixture && drawsOfPass(mixture);
+    let start = 0;
+    this.#parts = (mixture ?? [{ rows: length }]).map(({ rows }, k) => {
+      const part = { start, rows, draws: draws?.[k] ?? length, stream: draws ? [k] : [], shuffle: undefined };
+      start += rows;
+      return part;
+    });
   }
 
-  /** The next row and the pass it belongs to. */
+  /** The next row and which pass over its part it belongs to. */
   next(): { readonly row: number; readonly epoch: number } {
     const { epoch, position } = this.#cursor;
-    if (this.#shuffle?.epoch !== epoch) {
-      this.#shuffle = { epoch, indices: shuffledIndices(this.#rows, seedOf(this.#seed, 'order', epoch)) };
-    }
     const last = position + 1 === this.#rows;
     this.#cursor = last ? { epoch: epoch + 1, position: 0 } : { epoch, position: position + 1 };
-    return { row: this.#shuffle.indices[position]!, epoch };
+    if (this.#parts.length === 1) return this.#rowOf(this.#parts[0]!, epoch * this.#rows + position);
+    const { parts, before } = this.#drawsOf(epoch);
+    const part = this.#parts[parts[position]!]!;
+    return this.#rowOf(part, epoch * part.draws + before[position]!);
+  }
+
+  /** The row of a part that its `count`th draw gives, counted from 0. */
+  #rowOf(part: PartOrder, count: number): { readonly row: number; readonly epoch: number } {
+    const epoch = Math.floor(count / part.rows);
+    if (part.shuffle?.epoch !== epoch) {
+      const seed = seedOf(this.#seed, 'order', ...part.stream, epoch);
+      part.shuffle = { epoch, indices: shuffledIndices(part.rows, seed) };
+    }
+    return { row: part.start + part.shuffle.indices[count % part.rows]!, epoch };
+  }
+
+  /** Of each draw of a pass, the part and how many draws of that part came before it. */
+  #drawsOf(epoch: number) {
+    if (this.#draws?.epoch === epoch) return this.#draws;
+    const ends: number[] = [];
+    for (const { draws } of this.#parts) ends.push((ends.at(-1) ?? 0) + draws);
+    const shuffle = shuffledIndices(this.#rows, seedOf(this.#seed, 'mixture', epoch));
+    const parts = shuffle.map(place => ends.findIndex(end => place < end));
+    const counts = this.#parts.map(() => 0);
+    const before = parts.map(part => counts[part]!++);
+    this.#draws = { epoch, parts, before };
+    return this.#draws;
   }
 
   get cursor(): Cursor {
@@ -46,6 +83,18 @@ export class DataOrder {
     }
     this.#cursor = cursor;
   }
+}
+
+/** One dataset of a mixture in the order of a run. */
+interface PartOrder {
+  /** Its first row. */
+  readonly start: number;
+  readonly rows: number;
+  /** In each pass. */
+  readonly draws: number;
+  /** What tells its random stream from those of the others. */
+  readonly stream: readonly number[];
+  shuffle: { readonly epoch: number; readonly indices: Int32Array } | undefined;
 }
 
 /** A task and which of its occurrences in the run this is. */
@@ -65,11 +114,11 @@ export interface Started {
 
 /** Tasks in the order of a run. */
 export class TaskOrder extends DataOrder {
-  readonly #tasks: readonly Task[];
+  readonly #tasks: Rows<Task>;
   #again: Occurrence[] = [];
 
-  constructor(tasks: readonly Task[], seed: number) {
-    super(tasks.length, seed);
+  constructor(tasks: Rows<Task>, seed: number) {
+    super(tasks, seed);
     this.#tasks = tasks;
   }
 
@@ -81,8 +130,10 @@ export class TaskOrder extends DataOrder {
   /** Continues at `cursor`; what had been begun comes first. */
   override seek(cursor: Cursor, started: readonly Started[] = []): void {
     super.seek(cursor);
+    const wanted = new Map(started.map(({ task }) => [task, undefined as Task | undefined]));
+    if (wanted.size > 0) for (const task of this.#tasks) if (wanted.has(task.id)) wanted.set(task.id, task);
     this.#again = started.map(({ group, task: id }) => {
-      const task = this.#tasks.find(each => each.id === id);
+      const task = wanted.get(id);
       if (task !== undefined) return { task, group };
       throw new Error(
         `the checkpoint was sampling the task ${JSON.stringify(id)}, which is not among the tasks; resume with the dataset the run was started with`,
@@ -94,7 +145,7 @@ export class TaskOrder extends DataOrder {
     const again = this.#again.shift();
     if (again !== undefined) return again;
     const { row, epoch } = this.next();
-    const task = this.#tasks[row]!;
+    const task = this.#tasks.at(row)!;
     return { task, group: `${task.id}@${epoch}` };
   }
 }

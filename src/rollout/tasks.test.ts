@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DEFAULT_ROW_OPTIONS, type MalformedRow, readJsonl, rowToTask } from './tasks.ts';
+import type { MalformedRow } from '../data/malformed.ts';
+import { DEFAULT_ROW_OPTIONS, readJsonl, rowToTask } from './tasks.ts';
 
 let directory: string;
 beforeEach(() => {

@@ -1,6 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { basename, extname } from 'node:path';
-import { messageOf } from '../episode/failure.ts';
+import { columnAt, columnsOf, preview, requiredColumn } from '../data/columns.ts';
+import type { DataFiles } from '../data/files.ts';
+import { imagesOf } from '../data/images.ts';
+import { type LoadOptions, loadRows, type RowPlace } from '../data/load.ts';
+import { type MalformedRow, placeOf } from '../data/malformed.ts';
+import type { Rows } from '../data/rows.ts';
+import { readLines } from '../data/sources/jsonl.ts';
 import type { Image, Message, Task } from '../episode/task.ts';
 
 /** What a dataset row has to say about a task; the rest is filled in. */
@@ -24,13 +29,10 @@ export interface RowOptions {
   readonly inputTemplate: string | null;
   /** Prompt text becomes a user message, rendered by the chat template, instead of being fed as it is. */
   readonly applyChatTemplate: boolean;
-}
-
-export interface MalformedRow {
-  readonly file: string;
-  /** Counted from 1. */
-  readonly line: number;
-  readonly reason: string;
+  /** Column of the images of the prompt. */
+  readonly imageKey: string;
+  /** 0: the column is not read. */
+  readonly maxImages: number;
 }
 
 export const DEFAULT_ROW_OPTIONS: RowOptions = {
@@ -38,27 +40,41 @@ export const DEFAULT_ROW_OPTIONS: RowOptions = {
   labelKey: 'label',
   inputTemplate: null,
   applyChatTemplate: false,
+  imageKey: 'images',
+  maxImages: 0,
 };
 
-/** The task of a dataset row. Throws, naming the column and the remedy, when the row does not have what is asked. */
-export function rowToTask(row: unknown, options: RowOptions): TaskInput {
-  if (typeof row !== 'object' || row === null || Array.isArray(row)) {
-    throw new Error(`expected a JSON object, got ${preview(row)}`);
-  }
-  const columns = row as Readonly<Record<string, unknown>>;
+/**
+ * The task of a dataset row. `file` is where paths of images start. Throws, naming the column and the remedy, when the
+ * row does not have what is asked.
+ */
+export function rowToTask(row: unknown, options: RowOptions, file = ''): TaskInput {
+  const columns = columnsOf(row);
   const { inputKey, labelKey } = options;
-  const known = () => `this row has ${Object.keys(columns).join(', ') || 'no columns'}`;
-  if (!(inputKey in columns)) throw new Error(`no column "${inputKey}" (data.input_key); ${known()}`);
-  if (labelKey !== null && !(labelKey in columns)) {
-    throw new Error(`no column "${labelKey}" (data.label_key; set it to null if tasks have no label); ${known()}`);
-  }
+  const prompt = requiredColumn(columns, inputKey, 'data.input_key');
+  const label =
+    labelKey === null
+      ? ''
+      : toLabel(requiredColumn(columns, labelKey, 'data.label_key; set it to null if tasks have no label'), labelKey);
+  const images = rowImages(columns, options, file);
   return {
-    prompt: toPrompt(columns[inputKey], options),
-    label: labelKey === null ? '' : toLabel(columns[labelKey], labelKey),
+    prompt: toPrompt(prompt, options),
+    label,
     id: typeof columns.id === 'string' ? columns.id : undefined,
     source: typeof columns.datasource === 'string' ? columns.datasource : undefined,
     metadata: columns,
+    ...(images.length > 0 && { images }),
   };
+}
+
+function rowImages(columns: Readonly<Record<string, unknown>>, options: RowOptions, file: string): readonly Image[] {
+  const { imageKey, maxImages } = options;
+  if (maxImages === 0) return [];
+  const images = imagesOf(columnAt(columns, imageKey), file);
+  if (images.length <= maxImages) return images;
+  throw new Error(
+    `column "${imageKey}" (data.image_key) holds ${images.length} images, and data.max_images_per_prompt is ${maxImages}`,
+  );
 }
 
 /** A complete task: `index` and `source` fill in what the row does not say. */
@@ -73,9 +89,44 @@ export function toTask(input: TaskInput, index: number, source: string): Task {
   };
 }
 
+export interface TaskLoading extends Pick<LoadOptions<Task>, 'limit' | 'onMalformed'> {
+  /** Makes a task of a row of `file`. */
+  readonly map: (row: unknown, file: string) => TaskInput;
+  /** Throws for a task that cannot be attempted: a prompt that is too long, a template that fails. */
+  readonly check?: ((task: Task) => void) | undefined;
+}
+
 /**
- * Reads the tasks of a JSONL file. `map` makes a task of a row and defaults to the columns `input` and `label`. A
- * malformed row is an error that names file and line, unless `onMalformed` takes it.
+ * The tasks of a dataset, made when they are asked for. Those without an id are called after their file and line, those
+ * without a source after the dataset. Two with the same id are an error of the later row.
+ */
+export function loadTasks({ name, files }: DataFiles, options: TaskLoading): Promise<Rows<Task>> {
+  const { map, check, ...rest } = options;
+  const placeOfId = new Map<string, string>();
+  return loadRows<Task>(files, {
+    ...rest,
+    map: (row, { file, number }) => {
+      const input = map(row, file.path);
+      return toTask({ ...input, id: input.id ?? `${file.label}:${number}` }, number, name);
+    },
+    check: (task, place) => {
+      check?.(task);
+      // Ids that were made are as different as their places.
+      if (task.id === `${place.file.label}:${place.number}`) return;
+      const earlier = placeOfId.get(task.id);
+      if (earlier !== undefined) throw new Error(`id "${task.id}" is already that of ${earlier}`);
+      placeOfId.set(task.id, earlierPlace(place, files.length));
+    },
+  });
+}
+
+function earlierPlace({ file, number }: RowPlace, files: number): string {
+  return files === 1 ? `line ${number}` : placeOf({ file: file.path, line: number, reason: '' });
+}
+
+/**
+ * Reads the tasks of a JSONL file into memory. `map` makes a task of a row and defaults to the columns `input` and
+ * `label`. A malformed row is an error that names file and line, unless `onMalformed` takes it.
  */
 export function readJsonl<Row = unknown>(
   path: string,
@@ -84,58 +135,14 @@ export function readJsonl<Row = unknown>(
 ): Task[] {
   const source = basename(path, extname(path));
   const lineOf = new Map<string, number>();
-  const read = (row: Row, line: number) => {
-    const task = toTask(map(row), line, source);
+  const read = (row: unknown, line: number) => {
+    const task = toTask(map(row as Row), line, source);
     const earlier = lineOf.get(task.id);
     if (earlier !== undefined) throw new Error(`id "${task.id}" is already that of line ${earlier}`);
     lineOf.set(task.id, line);
     return task;
   };
-  return readRows(path, read, onMalformed);
-}
-
-/** Reads a JSONL file: one object a line, empty lines passed over. A row that `map` refuses is malformed. */
-export function readRows<Row, T>(
-  path: string,
-  map: (row: Row, line: number) => T,
-  onMalformed: (row: MalformedRow) => void = refuse,
-): T[] {
-  const rows: T[] = [];
-  readText(path)
-    .split('\n')
-    .forEach((text, index) => {
-      if (text.trim() === '') return;
-      const line = index + 1;
-      try {
-        rows.push(map(parse(text) as Row, line));
-      } catch (error) {
-        onMalformed({ file: path, line, reason: messageOf(error) });
-      }
-    });
-  if (rows.length === 0) throw new Error(`${path}: no rows in it; a dataset has one JSON object a line`);
-  return rows;
-}
-
-function refuse({ file, line, reason }: MalformedRow): never {
-  throw new Error(`${file}:${line}: ${reason}. Mend the row, or set data.on_malformed to skip.`);
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const problem = code === 'ENOENT' ? 'no such file' : code === 'EISDIR' ? 'it is a directory' : messageOf(error);
-    throw new Error(`cannot read the dataset ${path}: ${problem}; give the path of a JSONL file`, { cause: error });
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Error(`not JSON (${messageOf(error)})`, { cause: error });
-  }
+  return readLines(path, read, onMalformed);
 }
 
 function toPrompt(value: unknown, options: RowOptions): string | readonly Message[] {
@@ -160,9 +167,4 @@ export function isMessage(value: unknown): value is Message {
   if (typeof value !== 'object' || value === null) return false;
   const { role, content } = value as Partial<Message>;
   return typeof role === 'string' && typeof content === 'string';
-}
-
-function preview(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }

@@ -1,3 +1,4 @@
+import { columnAt, columnsOf } from '../data/columns.ts';
 import type { LearnerSequence } from '../engines/contracts.ts';
 import type { Message } from '../episode/task.ts';
 import { isMessage } from '../rollout/tasks.ts';
@@ -27,9 +28,8 @@ export interface ExampleOptions {
 /** The example of a dataset row. Throws, naming the column, when the row does not have what is asked. */
 export function rowToExample(row: unknown, options: ExampleOptions): Example {
   const { inputKey, outputKey, inputTemplate, applyChatTemplate } = options;
-  if (typeof row !== 'object' || row === null || Array.isArray(row)) throw new Error('expected a JSON object');
-  const columns = row as Readonly<Record<string, unknown>>;
-  const input = columns[inputKey];
+  const columns = columnsOf(row);
+  const input = columnAt(columns, inputKey);
   const isConversation = Array.isArray(input) && input.length > 0 && input.every(isMessage);
   if (outputKey === undefined) {
     if (isConversation) return { messages: input };
@@ -37,7 +37,7 @@ export function rowToExample(row: unknown, options: ExampleOptions): Example {
       `column "${inputKey}" (data.input_key) must hold a list of messages {role, content}; for prompt and response columns set data.output_key`,
     );
   }
-  const response = columns[outputKey];
+  const response = columnAt(columns, outputKey);
   if (typeof response !== 'string' || response === '') {
     throw new Error(`column "${outputKey}" (data.output_key) must hold the text of the response`);
   }

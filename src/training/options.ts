@@ -71,7 +71,12 @@ export const referenceOptions = options({
 export const heldOutOptions = options({
   'eval.dataset': {
     schema: z.string().min(1).optional(),
-    help: 'Held-out data (JSONL), evaluated before and after training; without it there is no evaluation',
+    help: 'Held-out data in the formats of data.dataset, evaluated before and after training; without it there is no evaluation',
+  },
+  'eval.split': {
+    schema: z.string().min(1).optional(),
+    help: 'Split of eval.dataset where that is a directory or on the hub; without it test',
+    aliases: ['eval_split'],
   },
 });
 
@@ -81,8 +86,13 @@ const datasets = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)])
 export const evalTasksOptions = options({
   'eval.dataset': {
     schema: datasets.optional(),
-    help: 'Held-out tasks: JSONL files, each a path or name=path, under which its metrics appear; evaluated before and after training. Without it there is no evaluation',
+    help: 'Held-out tasks: datasets as in data.prompt_dataset, each alone or as name=dataset, under which its metrics appear; evaluated before and after training. Without it there is no evaluation',
     aliases: ['eval_dataset'],
+  },
+  'eval.split': {
+    schema: z.string().min(1).optional(),
+    help: 'Split of eval.dataset where that is a directory or on the hub; without it test',
+    aliases: ['eval_split'],
   },
 });
 

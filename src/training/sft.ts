@@ -1,5 +1,6 @@
 import { tokenMean } from '../algorithms/aggregate.ts';
 import { likelihoodLoss } from '../algorithms/losses/likelihood.ts';
+import type { Rows } from '../data/rows.ts';
 import type { Learner, LearnerSequence } from '../engines/contracts.ts';
 import { messageOf } from '../episode/failure.ts';
 import { DataOrder } from '../rollout/order.ts';
@@ -12,9 +13,9 @@ export type Demonstration = readonly LearnerSequence[];
 
 export interface SftOptions {
   readonly learner: Learner;
-  readonly examples: readonly Demonstration[];
+  readonly examples: Rows<Demonstration>;
   /** Held out: evaluated before the first and after the last step. */
-  readonly heldOut?: readonly Demonstration[] | undefined;
+  readonly heldOut?: Rows<Demonstration> | undefined;
   /** Steps between two evaluations, beside those. */
   readonly evaluateEvery?: number | undefined;
   /** Steps, each of one batch and one update. */
@@ -48,7 +49,7 @@ export function sftSteps(examples: number, batchSize: number, epochs: number): n
 export async function* sft(options: SftOptions): AsyncGenerator<SftStep, undefined> {
   const { learner, examples, heldOut, evaluateEvery, steps, batchSize, seed, checkpoints, stop } = options;
   const { log = message => process.emitWarning(message) } = options;
-  const order = new DataOrder(examples.length, seed);
+  const order = new DataOrder(examples, seed);
   const checkpointer = checkpoints && new Checkpointer(checkpoints, { learner, data: order, seed, log });
   const learningRate = learningRates(options.optimizer ?? {}, steps);
   const evaluate = async (step: number): Promise<Record<string, number>> => {
@@ -61,7 +62,7 @@ export async function* sft(options: SftOptions): AsyncGenerator<SftStep, undefin
   if (Object.keys(before).length > 0) yield* given({ index: 0, metrics: before });
   while (step < steps && !stop?.aborted) {
     const began = performance.now();
-    const batch = Array.from({ length: batchSize }, () => examples[order.next().row]!).flat();
+    const batch = Array.from({ length: batchSize }, () => examples.at(order.next().row)!).flat();
     const learned = await learn(learner, batch, learningRate(step)).catch(async error => {
       const kept = (await checkpointer?.rescue()) ?? 'There is no checkpoint directory to keep the weights in';
       throw new Error(`training stopped at step ${step + 1}: ${messageOf(error)}. ${kept}`, { cause: error });
@@ -98,15 +99,11 @@ async function learn(learner: Learner, sequences: readonly LearnerSequence[], lr
 }
 
 /** Mean negative log-likelihood of the predicted tokens of all examples, every token counting the same. */
-export async function meanLoss(
-  learner: Learner,
-  examples: readonly Demonstration[],
-  batchSize: number,
-): Promise<number> {
+export async function meanLoss(learner: Learner, examples: Rows<Demonstration>, batchSize: number): Promise<number> {
   let sum = 0;
   let tokens = 0;
   for (let start = 0; start < examples.length; start += batchSize) {
-    const sequences = examples.slice(start, start + batchSize).flat();
+    const sequences = range(examples, start, batchSize).flat();
     const { logprobs } = await learner.forward({ sequences, temperature: 1 });
     for (const row of logprobs) {
       tokens += row.length;
@@ -114,6 +111,11 @@ export async function meanLoss(
     }
   }
   return sum / tokens;
+}
+
+function range<T>(rows: Rows<T>, start: number, count: number): T[] {
+  const end = Math.min(start + count, rows.length);
+  return Array.from({ length: end - start }, (_, i) => rows.at(start + i)!);
 }
 
 function predicted({ predict }: LearnerSequence): number {

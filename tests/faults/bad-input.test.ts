@@ -101,7 +101,7 @@ describe('datasets', () => {
     dataset(
       'no file',
       undefined,
-      /cannot read the dataset .*no file\.jsonl: no such file; give the path of a JSONL file/,
+      /cannot read the dataset .*no file\.jsonl: no such file; give a file \(JSONL, JSON, CSV or Parquet\)/,
     ),
     dataset('no JSON', '{"input":"1","label":""}\n{"input":\n', /no JSON\.jsonl:2: not JSON .*on_malformed to skip/),
     dataset(
@@ -110,7 +110,7 @@ describe('datasets', () => {
       /no column\.jsonl:2: no column "input" \(data\.input_key\); this row has question\./,
     ),
     dataset('no text', '{"input":17}\n', /no text\.jsonl:1: column "input" must be text .* got 17\./),
-    dataset('no rows', '\n', /no rows\.jsonl: no rows in it; a dataset has one JSON object a line/),
+    dataset('no rows', '\n', /no rows\.jsonl: no rows in it; a dataset has at least one/),
     {
       what: 'held-out data',
       argv: ['--eval.dataset', 'none.jsonl'],

@@ -18,6 +18,12 @@ export interface HubServer {
   close(): Promise<void>;
 }
 
+export interface RepositoryOptions {
+  readonly kind?: 'models' | 'datasets';
+  /** Branches and tags. */
+  readonly revisions?: readonly string[];
+}
+
 export type Handler = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /** `intercept` may answer in the hub's place, and says whether it did. */
@@ -25,6 +31,7 @@ export async function hubServer(
   model: string,
   files: Readonly<Record<string, Uint8Array>>,
   intercept: Handler = () => false,
+  { kind = 'models', revisions = ['main', 'v1'] }: RepositoryOptions = {},
 ): Promise<HubServer> {
   const requests: string[] = [];
   const listen = async (handle: (request: IncomingMessage, response: ServerResponse) => void) => {
@@ -42,18 +49,26 @@ export async function hubServer(
   const hub = await listen((request, response) => {
     const url = new URL(request.url!, hub.origin);
     const path = decodeURIComponent(url.pathname);
-    const content = files[path.replace(`/${model}/resolve/${COMMIT}/`, '')];
-    if (path.startsWith(`/api/models/${model}/revision/`)) {
-      sendInfo(model, path.split('/').at(-1)!, response);
-    } else if (path === `/api/models/${model}/tree/${COMMIT}`) {
+    const repository = kind === 'models' ? `/${model}/` : `/${kind}/${model}/`;
+    const content = files[path.replace(`${repository}resolve/${COMMIT}/`, '')];
+    if (path.startsWith(`/api/${kind}/${model}/revision/`)) {
+      const revision = path.replace(`/api/${kind}/${model}/revision/`, '');
+      if (revision === COMMIT || revisions.includes(revision)) sendInfo(model, response);
+      else refuse(response, 404, 'RevisionNotFound');
+    } else if (path === `/api/${kind}/${model}/tree/${COMMIT}`) {
       sendTree(files, url, response);
     } else if (content === undefined) {
-      refuse(response, 404, path.startsWith(`/${model}/`) ? 'EntryNotFound' : 'RepoNotFound');
+      refuse(response, 404, path.startsWith(repository) ? 'EntryNotFound' : 'RepoNotFound');
     } else if (content.length < LARGE) {
       sendFile(content, request, response);
     } else {
       const headers = { 'x-linked-size': content.length, 'x-linked-etag': `"${sha256(content)}"` };
-      response.writeHead(302, { ...headers, location: `${store.origin}/${path.split('/').at(-1)!}` }).end();
+      response
+        .writeHead(302, {
+          ...headers,
+          location: `${store.origin}/${path.replace(`${repository}resolve/${COMMIT}/`, '')}`,
+        })
+        .end();
     }
   });
   const servers = [hub.server, store.server];
@@ -91,9 +106,8 @@ function sendJson(response: ServerResponse, value: unknown, headers: Record<stri
   response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value));
 }
 
-function sendInfo(model: string, revision: string, response: ServerResponse): void {
-  if (!['main', 'v1', COMMIT].includes(revision)) refuse(response, 404, 'RevisionNotFound');
-  else sendJson(response, { _id: '1', id: model, sha: COMMIT, private: false, gated: false, lastModified: 0 });
+function sendInfo(model: string, response: ServerResponse): void {
+  sendJson(response, { _id: '1', id: model, sha: COMMIT, private: false, gated: false, lastModified: 0 });
 }
 
 function sendTree(files: Readonly<Record<string, Uint8Array>>, url: URL, response: ServerResponse): void {

@@ -6,15 +6,23 @@ export class HubError extends Error {
   override readonly name = 'HubError';
   /** True when no answer came at all: what the cache holds may serve instead. */
   readonly unreachable: boolean;
+  /** True when the repository is there and has no such revision. */
+  readonly noRevision: boolean;
 
-  constructor(message: string, options: { readonly unreachable?: boolean; readonly cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    options: { readonly unreachable?: boolean; readonly noRevision?: boolean; readonly cause?: unknown } = {},
+  ) {
     super(message, { cause: options.cause });
     this.unreachable = options.unreachable ?? false;
+    this.noRevision = options.noRevision ?? false;
   }
 }
 
-/** One model of one hub, and how patiently it is asked for. */
+/** One repository of one hub, and how patiently it is asked for. */
 export interface HubAccess {
+  readonly kind: 'model' | 'dataset';
+  /** `organisation/name` */
   readonly model: string;
   readonly revision: string;
   /** Without a slash at the end. */
@@ -105,25 +113,28 @@ function patience({ status, headers }: Response): number | undefined {
   return Math.max(0, wait || 0);
 }
 
-function refusal(answer: Response, { model, revision, endpoint, token, attempts }: HubAccess): HubError {
+function refusal(answer: Response, { kind, model, revision, endpoint, token, attempts }: HubAccess): HubError {
   const { status, headers } = answer;
   const code = headers.get('x-error-code');
   const access =
     token === undefined ? 'set HF_TOKEN to a token that may read it' : 'HF_TOKEN is set: use one that may read it';
   const say = (message: string) => new HubError(message);
   if (code === 'GatedRepo') {
-    return say(`${model} is gated (${status}): accept its terms at ${endpoint}/${model}, and ${access}`);
+    return say(
+      `${model} is gated (${status}): accept its terms at ${endpoint}/${kind === 'dataset' ? 'datasets/' : ''}${model}, and ${access}`,
+    );
   }
   if (status === 401 || status === 403) {
     return say(`${endpoint} does not show ${model} (${status}): the name is wrong or it is private; ${access}`);
   }
   if (status === 404 && code === 'RevisionNotFound') {
-    return say(`${model} has no revision ${revision} at ${endpoint}; name a branch, a tag or a commit`);
+    const message = `${model} has no revision ${revision} at ${endpoint}; name a branch, a tag or a commit`;
+    return new HubError(message, { noRevision: true });
   }
   if (status === 404 && code === 'EntryNotFound') {
     return say(`${model} has no ${new URL(answer.url).pathname.split('/').at(-1)} at ${endpoint}, though it lists it`);
   }
-  if (status === 404) return say(`there is no model ${model} at ${endpoint} (404); check the name`);
+  if (status === 404) return say(`there is no ${kind} ${model} at ${endpoint} (404); check the name`);
   if (status === 429) {
     const seconds = Math.ceil((patience(answer) ?? 0) / 1000);
     const asked = seconds > 0 ? `; it asks to wait ${seconds} s` : '';

@@ -83,7 +83,8 @@ export async function fetchModel(model: string, options: HubOptions = {}): Promi
 
 type HubLibrary = typeof import('@huggingface/hub');
 
-function accessOf(model: string, options: HubOptions): HubAccess {
+/** How a repository is asked for. */
+export function accessOf(model: string, options: HubOptions, kind: HubAccess['kind'] = 'model'): HubAccess {
   const env = options.env ?? process.env;
   const revision = options.revision ?? 'main';
   if (!/^\w[\w./-]*$/.test(revision) || /\.\.|\/\/|\/$/.test(revision)) {
@@ -98,6 +99,7 @@ function accessOf(model: string, options: HubOptions): HubAccess {
     throw new HubError('HF_TOKEN has characters that no token has; set it to the token alone');
   }
   return {
+    kind,
     model,
     revision,
     endpoint,
@@ -109,11 +111,13 @@ function accessOf(model: string, options: HubOptions): HubAccess {
   };
 }
 
-function isOffline({ HF_HUB_OFFLINE: offline = '' }: Readonly<Record<string, string | undefined>>): boolean {
+/** Whether the cache must do. */
+export function isOffline({ HF_HUB_OFFLINE: offline = '' }: Readonly<Record<string, string | undefined>>): boolean {
   return /^(1|true|yes|on)$/i.test(offline);
 }
 
-function cachedCommit(folder: string, revision: string): string | undefined {
+/** The commit of a revision when it was last fetched. */
+export function cachedCommit(folder: string, revision: string): string | undefined {
   if (COMMIT.test(revision)) return revision;
   const ref = join(folder, 'refs', revision);
   if (!existsSync(ref)) return undefined;
@@ -142,24 +146,27 @@ async function speaking<T>({ endpoint, signal }: HubAccess, ask: () => Promise<T
   }
 }
 
-async function resolveRevision(hub: HubLibrary, access: HubAccess): Promise<string> {
+/** The commit of a revision now. */
+export async function resolveRevision(hub: HubLibrary, access: HubAccess): Promise<string> {
   const { model: name, revision, endpoint: hubUrl } = access;
-  const fetch = hubFetch(access);
-  const { sha } = await speaking(access, () =>
-    hub.modelInfo({ name, revision, hubUrl, fetch, additionalFields: ['sha'] }),
+  const request = { name, revision, hubUrl, fetch: hubFetch(access), additionalFields: ['sha' as const] };
+  const { sha } = await speaking<{ sha: string }>(access, () =>
+    access.kind === 'dataset' ? hub.datasetInfo(request) : hub.modelInfo(request),
   );
   if (COMMIT.test(sha)) return sha;
   throw new HubError(`${hubUrl} says that ${name} is at ${JSON.stringify(sha)}, which is no commit; check HF_ENDPOINT`);
 }
 
-/** The files of the top folder by name. */
-async function listFiles(hub: HubLibrary, access: HubAccess, commit: string): Promise<Map<string, HubFile>> {
-  const { model: repo, endpoint: hubUrl } = access;
+/** The files of the top folder by name, of a dataset those of all folders. */
+export async function listFiles(hub: HubLibrary, access: HubAccess, commit: string): Promise<Map<string, HubFile>> {
+  const { endpoint: hubUrl } = access;
+  const repo = repoOf(access);
   const files = new Map<string, HubFile>();
   return speaking(access, async () => {
     let count = 0;
-    for await (const entry of hub.listFiles({ repo, revision: commit, hubUrl, fetch: hubFetch(access) })) {
-      if (++count > MAX_ENTRIES) throw new Error(`${repo} lists more than ${MAX_ENTRIES} files`);
+    const recursive = access.kind === 'dataset';
+    for await (const entry of hub.listFiles({ repo, recursive, revision: commit, hubUrl, fetch: hubFetch(access) })) {
+      if (++count > MAX_ENTRIES) throw new Error(`${access.model} lists more than ${MAX_ENTRIES} files`);
       if (entry.type !== 'file') continue;
       const { path, lfs } = entry;
       const [size, digest] = [lfs?.size ?? entry.size, lfs?.oid ?? entry.oid];
@@ -172,7 +179,11 @@ async function listFiles(hub: HubLibrary, access: HubAccess, commit: string): Pr
   });
 }
 
-interface Place {
+function repoOf({ kind, model }: HubAccess) {
+  return { type: kind, name: model };
+}
+
+export interface Place {
   readonly commit: string;
   readonly folder: string;
   readonly directory: string;
@@ -204,7 +215,8 @@ async function fetchSnapshot(hub: HubLibrary, access: HubAccess, place: Place, o
   await get(shards);
 }
 
-async function fetchFiles(
+/** Fetches files that are not there yet, in order. */
+export async function fetchFiles(
   hub: HubLibrary,
   access: HubAccess,
   { commit, folder, directory }: Place,
@@ -230,11 +242,12 @@ async function fetchFiles(
 
 /** Where the content of a file is. */
 async function addressOf(hub: HubLibrary, access: HubAccess, commit: string, { path, size }: HubFile): Promise<string> {
-  const { model: repo, endpoint: hubUrl } = access;
+  const { model, endpoint: hubUrl } = access;
+  const repo = repoOf(access);
   const fetch = hubFetch(access);
   const info = await speaking(access, () => hub.fileDownloadInfo({ repo, path, revision: commit, hubUrl, fetch }));
   if (info?.size === size) return info.url;
   throw new HubError(
-    `${hubUrl} lists ${path} of ${repo} with ${size} bytes and offers ${info?.size ?? 'none'}; try again, or check HF_ENDPOINT`,
+    `${hubUrl} lists ${path} of ${model} with ${size} bytes and offers ${info?.size ?? 'none'}; try again, or check HF_ENDPOINT`,
   );
 }
