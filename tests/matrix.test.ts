@@ -1,0 +1,99 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { ESTIMATOR_NAMES, estimator } from '../src/algorithms/advantages/index.ts';
+import { createAlgorithm } from '../src/algorithms/algorithm.ts';
+import { ppoObjective } from '../src/algorithms/losses/ppo.ts';
+import { toTrajectories } from '../src/episode/trajectory.ts';
+import { validateEpisode, validateTrajectory } from '../src/episode/validate.ts';
+import { PARTIAL_CACHES } from '../src/rollout/async.ts';
+import type { PipelineChoice } from '../src/rollout/choose.ts';
+import { tableCritic } from '../src/testing/table-critic.ts';
+import { train } from '../src/train.ts';
+import { toSequence } from '../src/training/experience.ts';
+import { abcPolicy } from './support/abc-policy.ts';
+import { MODES } from './support/modes.ts';
+
+/** Every estimator with every execution mode and every pipeline: two steps, and the invariants on every episode. */
+
+const PIPELINES: Readonly<Record<string, PipelineChoice>> = {
+  sync: {},
+  async: { overlap: { maxStaleness: 1 } },
+  ...Object.fromEntries(
+    PARTIAL_CACHES.map(partial => [`partial, ${partial}`, { overlap: { maxStaleness: 1, partial } }]),
+  ),
+};
+const tasks = Array.from({ length: 4 }, (_, i) => ({ prompt: `say ${i}:`, label: 'a' }));
+
+it.each(Object.keys(PIPELINES))(
+  '%s runs every estimator in every mode',
+  async pipeline => {
+    for (const [mode, make] of Object.entries(MODES)) {
+      for (const name of ESTIMATOR_NAMES) {
+        const { engine, bigram } = abcPolicy();
+        const fresh = abcPolicy().bigram.learner;
+        const made = estimator(name);
+        const algorithm = createAlgorithm({ name, estimator: made, objective: ppoObjective({ clip: [0.2, 0.2] }) });
+        const critic = made.needsCritic ? { critic: { model: tableCritic(260), learningRate: 0.1 } } : {};
+        const run = train({
+          policy: engine,
+          agent: make(),
+          tasks,
+          algorithm,
+          pipeline: PIPELINES[pipeline]!,
+          groupSize: 2,
+          groupsPerStep: 2,
+          steps: 2,
+          limits: { maxNewTokens: 2, maxTurns: 3 },
+          ...critic,
+        });
+        const where = `${mode} × ${name} × ${pipeline}`;
+        let steps = 0;
+        for await (const { episodes, metrics } of run) {
+          steps += 1;
+          expect(episodes.length, where).toBeGreaterThan(0);
+          for (const episode of episodes) {
+            expect(episode.outcome.kind, `${where}: ${JSON.stringify(episode.outcome)}`).not.toBe('failed');
+            validateEpisode(episode, { vocabularySize: 260 });
+            const rows = toTrajectories(episode);
+            for (const row of rows) validateTrajectory(row);
+            // What the first weights sampled they give the same log-probs, to the rounding of float32.
+            // A greedy attempt is certain of its tokens, and not trained on.
+            if (episode.id.endsWith('/greedy')) continue;
+            if (rows.some(({ versions }) => versions.some(version => version > 0))) continue;
+            const sequences = rows.map(toSequence);
+            const { logprobs } = await fresh.forward({ sequences, temperature: 1 });
+            for (const [i, row] of rows.entries()) {
+              const recorded = row.logprobs.filter(value => !Number.isNaN(value));
+              for (const [t, value] of recorded.entries()) expect(logprobs[i]![t]).toBeCloseTo(value, 5);
+            }
+          }
+          const wrong = Object.entries(metrics).filter(([, value]) => !Number.isFinite(value));
+          expect(wrong, where).toEqual([]);
+        }
+        expect(steps, where).toBe(2);
+        expect(bigram.learner.version, where).toBeGreaterThanOrEqual(0);
+      }
+    }
+  },
+  60_000,
+);
+
+describe('the list of modes', () => {
+  it('has every executor that there is', () => {
+    const names = new Set(Object.values(MODES).map(make => make().name));
+    const files = readdirSync(new URL('../src/agents', import.meta.url), { recursive: true, encoding: 'utf8' });
+    // The recorded agent needs a server and a program; its own tests replay its log-probs.
+    const executors = [
+      'multi-turn',
+      'single-turn',
+      'tool-agent',
+      'tree-search',
+      'queue-agent',
+      'seats',
+      'recorded-agent',
+    ];
+    const found = files.filter(file => executors.includes(file.replace(/^.*\//, '').replace(/\.ts$/, '')));
+    expect(found).toHaveLength(executors.length);
+    expect([...names].sort()).toEqual(['multi-turn', 'queue', 'seats', 'single-turn', 'tool', 'tree']);
+  });
+});
