@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 /** The benches of speed, each in a process of its own, so that none inherits memory or threads of another. */
-const SPEED = ['engine', 'tree', 'peers', 'step', 'start', 'goals'] as const;
+const SPEED = ['engine', 'tree', 'peers', 'int8', 'step', 'start', 'goals'] as const;
 
 export async function run(): Promise<void> {
   const main = fileURLToPath(new URL('main.ts', import.meta.url));

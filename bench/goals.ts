@@ -48,6 +48,12 @@ const GOALS: readonly Goal[] = [
     bench: 'engine',
     cell: ['135M: decoding', [1], 'weights read, of memory limit'],
   },
+  ...[3, 3, 2.5].map((value, i) => ({
+    what: `135M: decode in int8, batch ${[1, 16, 64][i]}, × float32`,
+    least: value,
+    bench: 'int8',
+    cell: ['135M: decoded', [[1, 16, 64][i]!], '×'] as const,
+  })),
   ...least(3, '0.75M', '25M').map(({ model, value }) => ({
     what: `${model}: a GRPO step, × TRL`,
     least: value,

@@ -58,7 +58,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     load: () => import('./goals.ts'),
   },
   all: {
-    help: 'engine, tree, peers, step and start one after another, then goals: some 15 minutes of a quiet machine',
+    help: 'engine, tree, peers, int8, step and start one after another, then goals: some 15 minutes of a quiet machine',
     load: () => import('./all.ts'),
   },
 };
