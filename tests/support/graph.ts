@@ -11,7 +11,7 @@ export async function evaluate(
   feeds: Readonly<Record<string, TensorData>> = {},
   symbols: Bindings = {},
 ): Promise<Record<string, TensorData>> {
-  const session = await Session.create(emit(outputs), { threads: 1 });
+  const session = await Session.create(emit(outputs), { threads: 1, exactInt8: true });
   try {
     return await session.run(feeds, symbols);
   } finally {

@@ -2,11 +2,16 @@ import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { hostOptions } from '../../../tests/support/engines.ts';
 import { golden, goldenModel } from '../../../tests/support/goldens.ts';
+import { input } from '../../nn/graph.ts';
+import { emit } from '../../nn/onnx.ts';
+import { quantizedLinear, quantizeWeights } from '../../nn/runtime-ops.ts';
 import { DEFAULT_SAMPLING, type Generation, type SamplingParams } from '../contracts.ts';
+import { int8Saturates } from './int8-probe.ts';
 import { OnnxLearnerCore } from './learner.ts';
 import { Model } from './model.ts';
 import { PolicyGraphs } from './policy-graphs.ts';
 import { OnnxSamplerCore } from './sampler.ts';
+import { Session } from './session.ts';
 
 const open: { close(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -48,6 +53,21 @@ describe.each(Object.keys(expected))('%s in 8 bits', name => {
       expect(error).toBeLessThan(ONE_LEVEL);
     }
   });
+});
+
+it('multiplies exactly, by the way that is exact on this processor', async () => {
+  const exactInt8 = await int8Saturates();
+  const session = await Session.create(
+    emit({ y: quantizedLinear(input('x', ['N', 70]), quantizeWeights(input('w', [33, 70]))) }),
+    { threads: 1, exactInt8 },
+  );
+  open.push({ close: () => session.release() });
+  // The largest values: sums of pairs leave 16 bits.
+  const { y } = await session.run(
+    { x: new Float32Array(5 * 70).fill(1), w: new Float32Array(33 * 70).fill(-1) },
+    { N: 5 },
+  );
+  for (const value of y as Float32Array) expect(value).toBeCloseTo(-70, 4);
 });
 
 const MODEL = goldenModel('grouped-tied');

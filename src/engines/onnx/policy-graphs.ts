@@ -11,6 +11,7 @@ import { type EmittedModel, emit } from '../../nn/onnx.ts';
 import { KeyValueCache } from './cache.ts';
 import { cachedPositions } from './cached-positions.ts';
 import type { SamplingDType } from './dtype.ts';
+import { int8Saturates } from './int8-probe.ts';
 import type { Model } from './model.ts';
 import { created, Session, type SessionOptions, type TensorData } from './session.ts';
 
@@ -190,17 +191,18 @@ export class PolicyGraphs {
     const weights = weightInputs(inputs, adapter);
     this.#lasting ??= this.#create(emit(quantization(config, weights)));
     const { embed, ...views } = this.#model.views(this.#model.weights);
+    const exactInt8 = await int8Saturates();
     const quantized = await (await this.#lasting).run({ ...views, embed: embed! });
     const initializers = new Map(Object.entries({ ...views, ...(quantized as Record<string, Int8Array>) }));
     const policy = quantizedWeights(weights);
     return {
-      prefill: await this.#create(emit(prefillForm(config, policy), { initializers })),
-      decode: await this.#create(emit(decodeForm(config, policy), { initializers })),
+      prefill: await this.#create(emit(prefillForm(config, policy), { initializers }), exactInt8),
+      decode: await this.#create(emit(decodeForm(config, policy), { initializers }), exactInt8),
     };
   }
 
-  #create(model: EmittedModel): Promise<Session> {
-    return Session.create(model, this.#options);
+  #create(model: EmittedModel, exactInt8 = false): Promise<Session> {
+    return Session.create(model, { ...this.#options, exactInt8 });
   }
 
   /** Everything that the cached form reads beside tokens, for rows [first, first + count); those not in use are empty. */

@@ -12,6 +12,8 @@ export interface SessionOptions {
   readonly threads?: number | undefined;
   /** The CPU if not given; what the device has no kernel for, the CPU computes. */
   readonly device?: Device | undefined;
+  /** Products of 8-bit integers are computed the exact way where they would saturate (int8-probe.ts). */
+  readonly exactInt8?: boolean | undefined;
 }
 
 export interface RunOptions {
@@ -29,9 +31,6 @@ const ARRAY = {
   uint8: Uint8Array,
   bool: Uint8Array,
 } as const;
-
-/** Without it products of 8-bit integers may saturate on processors that lack the instructions for them. */
-const EXACT_INT8 = { x64quantprecision: '1' };
 
 type Runtime = typeof import('onnxruntime-node');
 let runtime: Promise<Runtime> | undefined;
@@ -81,7 +80,7 @@ export class Session {
   }
 
   static async create(model: EmittedModel, options: SessionOptions = {}): Promise<Session> {
-    const { threads, device = 'cpu' } = options;
+    const { threads, device = 'cpu', exactInt8 = false } = options;
     if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1)) {
       throw new RangeError(`session threads must be a positive integer, got ${threads}`);
     }
@@ -97,7 +96,7 @@ export class Session {
         logSeverityLevel: 4,
         ...(threads === undefined ? {} : { intraOpNumThreads: threads }),
         // Idle sessions would otherwise keep spinning threads that slow every other session down.
-        extra: { session: { force_spinning_stop: '1', ...EXACT_INT8 } },
+        extra: { session: { force_spinning_stop: '1', ...(exactInt8 ? { x64quantprecision: '1' } : {}) } },
         externalData: model.externalData.map(each => ({ ...each })),
       });
       return new Session(model, loaded, session);
