@@ -101,6 +101,14 @@ describe('loadRows', () => {
     await expect(load(path)).rejects.toThrow(/lzo\.parquet: column "text" is compressed with LZO; .*ZSTD/);
   });
 
+  it('asks of every row at the start whether it can be used', async () => {
+    const { files } = localFiles(file('a.jsonl', '{"x":1}\n{"x":2}\n'), TRAIN)!;
+    const map = (row: unknown) => {
+      if ((row as { x: number }).x === 2) throw new Error('two');
+    };
+    await expect(loadRows(files, { map })).rejects.toThrow(/a\.jsonl:2: two\. Mend the row/);
+  });
+
   it('refuses a file that changed while it was in use', async () => {
     const rows = await load(file('a.jsonl', '{"x":1}\n'));
     file('a.jsonl', '{"x":12}\n');

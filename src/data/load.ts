@@ -58,7 +58,8 @@ async function loadFile<T>(file: DataFile, options: LoadOptions<T> & { readonly 
       const place = { file, number };
       try {
         if (fault !== undefined) throw new Error(fault);
-        check?.(map(value, place), place);
+        const made = map(value, place);
+        check?.(made, place);
       } catch (error) {
         onMalformed({ file: file.path, line: number, unit, reason: messageOf(error) });
         continue;
