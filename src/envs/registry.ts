@@ -3,6 +3,7 @@ import { editDistance } from '../options/nearest.ts';
 import { calculator } from './calculator.ts';
 import type { EnvironmentFactory } from './contracts.ts';
 import type { EnvironmentDefinition } from './definition.ts';
+import { textGames } from './games/gem/index.ts';
 import { guessNumber } from './games/guess-number.ts';
 
 /** Environments by name and version. */
@@ -10,6 +11,7 @@ import { guessNumber } from './games/guess-number.ts';
 const known = new Map<string, EnvironmentDefinition[]>();
 registerEnvironment(calculator);
 registerEnvironment(guessNumber);
+for (const definition of textGames) registerEnvironment(definition);
 
 /** Makes an environment known under its name; a version that is known already is refused. */
 export function registerEnvironment(definition: EnvironmentDefinition): void {
