@@ -49,8 +49,8 @@ export class Recomputation {
   }
 }
 
-/** 0, once all of these are known, whatever their values. */
-function zeroAfter(nodes: readonly Node[]): Node {
+/** 0, once all of these are known, whatever their values: added to something, it makes that wait for them. */
+export function zeroAfter(nodes: readonly Node[]): Node {
   const first = ops.concat(
     nodes.map(node => {
       const corner = node.shape.reduce<Node>((rest, _, axis) => ops.slice(rest, axis, 0, 1), node);

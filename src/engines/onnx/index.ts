@@ -138,7 +138,9 @@ function hostOptions(directory: string, options: OnnxPolicyOptions, head?: 'scor
   const lora = options.lora && startOf(options.lora);
   const size = lora && ('directory' in lora ? adapterSettings(lora.directory).lora : lora);
   const samplerBytes = head === 'score' ? undefined : SAMPLER_BYTES[samplingDtype ?? 'float32'];
-  checkMemory(readConfig(directory).config, { training, maxTokens, samplerBytes, lora: size }, directory);
+  const { logitsBytes, gradientCheckpointing: recompute } = options;
+  const use = { training, maxTokens, samplerBytes, logitsBytes, recompute, lora: size };
+  checkMemory(readConfig(directory).config, use, directory);
   return {
     model: directory,
     ...(head === undefined ? {} : { head }),

@@ -246,7 +246,7 @@ export class OnnxLearnerCore {
   }
 
   async #createForwardSession(): Promise<Session> {
-    const { embedded: _, ...predictions } = this.#predictions(this.#weightInputs());
+    const { embedded: _, ...predictions } = this.#predictions(this.#weightInputs(), true);
     return Session.create(emit(predictions), {
       threads: this.#options.threads,
       device: this.#options.device,
@@ -259,11 +259,11 @@ export class OnnxLearnerCore {
     return weightInputs([...inputs, ...this.#head.blocks], adapter, this.#head.names);
   }
 
-  #predictions(weights: Weights): Predictions & { readonly embedded?: Node } {
+  #predictions(weights: Weights, withEntropy: boolean): Predictions & { readonly embedded?: Node } {
     const { config } = this.#model;
     const { recompute } = this.#options;
     if (this.#predicts === 'values') return { values: valueForm(config, weights, { recompute }) };
-    const { logprobs, entropy, embedded } = trainingForm(config, weights, { recompute });
+    const { logprobs, entropy, embedded } = trainingForm(config, weights, { recompute, withEntropy });
     return { logprobs, entropy, embedded };
   }
 
@@ -278,7 +278,7 @@ export class OnnxLearnerCore {
 
   async #createTrainingSession(program: LossProgram): Promise<TrainingSession> {
     const weights = this.#weightInputs();
-    const { embedded, ...predictions } = this.#predictions(weights);
+    const { embedded, ...predictions } = this.#predictions(weights, program.entropy);
     const { loss, metrics } = lossNodes(program, predictions);
     const wanted = Object.entries(this.#gradient.wanted(weights, embedded));
     const found = gradients(

@@ -25,8 +25,19 @@ describe('the estimate', () => {
       weights,
       gradients: 2 * weights,
       optimizer: 2 * weights,
-      activations: 4000 * (30 * (5760 + 6144) + 3 * 49_152),
+      activations: 4000 * 30 * (5760 + 7680),
+      logits: 4 * 2 ** 26,
     });
+  });
+
+  it('counts what goes into layers where the rest is computed anew, and logits of blocks or of all there are', () => {
+    const use = { training: true, maxTokens: 1000, recompute: true, logitsBytes: 1e6 };
+    expect(estimateMemory(config, use)).toMatchObject({
+      activations: 4000 * (30 * 576 + 5760 + 7680),
+      logits: 4e6,
+    });
+    expect(estimateMemory(config, { ...use, logitsBytes: 1e9 }).logits).toBe(4 * 4000 * 49_152);
+    expect(estimateMemory({ ...config, head: 'score' }, use)).not.toHaveProperty('logits');
   });
 
   it("counts the sampler's own copy of the matrices", () => {
@@ -52,7 +63,7 @@ describe('the estimate', () => {
   it('refuses what does not fit, with the numbers', () => {
     expect(() => checkMemory(config, { training: true, maxTokens: 1000 }, 'm', 5e9)).not.toThrow();
     expect(() => checkMemory(config, { training: true, maxTokens: 1000 }, 'm', 4e9)).toThrow(
-      'm: training the model needs about 4.7 GB (weights 0.5 GB, gradients 1.1 GB, optimizer 1.1 GB, activations 2.0 GB), and this machine has 4.0 GB; take a smaller model, fewer tokens per micro-batch, LoRA or a machine with more memory',
+      'm: training the model needs about 4.6 GB (weights 0.5 GB, gradients 1.1 GB, optimizer 1.1 GB, activations 1.6 GB, logits 0.3 GB), and this machine has 4.0 GB; take a smaller model, fewer tokens per micro-batch, gradient checkpointing, LoRA or a machine with more memory',
     );
     expect(() => checkMemory(config, { training: false, maxTokens: 1000 }, 'm', 0.5e9)).toThrow(
       'm: the model needs about 0.5 GB, and this machine has 0.5 GB; take a smaller model or a machine',

@@ -11,6 +11,10 @@ export interface MemoryUse {
   readonly maxTokens: number;
   /** The policy is sampled from, and the runtime holds its matrices laid out for that, in so many bytes a parameter. */
   readonly samplerBytes?: number | undefined;
+  /** Bytes of one block of logits; 64 MiB when not given. */
+  readonly logitsBytes?: number | undefined;
+  /** Activations inside layers are computed anew. */
+  readonly recompute?: boolean | undefined;
   /** The adapter that is trained in place of all weights. */
   readonly lora?: LoraConfig | undefined;
 }
@@ -21,14 +25,14 @@ export type MemoryEstimate = Readonly<Record<string, number>>;
 const FLOAT32 = 4;
 
 /**
- * Bytes that a model needs in float32: its weights, those of an adapter and the sampler's copy; for training the gradient (of a micro-batch
- * and their sum) and the two moments of Adam of what is trained, and activations. These are rough: what every layer keeps of a token for the way back (about ten
- * vectors of the hidden size, four of the intermediate), and three times the logits.
+ * Bytes that a model needs in float32: its weights, those of an adapter and the sampler's copy; for training the gradient (of a
+ * micro-batch and their sum) and the two moments of Adam of what is trained, activations and logits. The last two are rough: what
+ * every layer keeps of a token for the way back (about ten vectors of the hidden size and five of the intermediate; or
+ * what goes into each layer, and one layer's), without the attention's probabilities, which depend on the length of
+ * sequences; and four arrays as large as a block of logits.
  */
-export function estimateMemory(
-  config: DecoderConfig,
-  { training, maxTokens, samplerBytes, lora }: MemoryUse,
-): MemoryEstimate {
+export function estimateMemory(config: DecoderConfig, use: MemoryUse): MemoryEstimate {
+  const { training, maxTokens, samplerBytes, lora, logitsBytes = 64 * 2 ** 20, recompute = false } = use;
   const layout = parameterLayout(config);
   const parameters = parameterCount(layout);
   const weights = FLOAT32 * parameters;
@@ -38,8 +42,16 @@ export function estimateMemory(
   if (!training) return held;
   const trained = adapter ?? weights;
   const { layers, hiddenSize, intermediateSize, head, vocabSize } = config;
-  const perToken = layers * (10 * hiddenSize + 4 * intermediateSize) + (head === 'lm' ? 3 * vocabSize : 0);
-  return { ...held, gradients: 2 * trained, optimizer: 2 * trained, activations: FLOAT32 * maxTokens * perToken };
+  const ofLayer = 10 * hiddenSize + 5 * intermediateSize;
+  const perToken = recompute ? layers * hiddenSize + ofLayer : layers * ofLayer;
+  const block = Math.min(logitsBytes, FLOAT32 * maxTokens * vocabSize);
+  return {
+    ...held,
+    gradients: 2 * trained,
+    optimizer: 2 * trained,
+    activations: FLOAT32 * maxTokens * perToken,
+    ...(head === 'lm' && { logits: 4 * block }),
+  };
 }
 
 /** Memory of the machine, or of the container where that has less; in bytes. */
@@ -56,7 +68,7 @@ export function checkMemory(config: DecoderConfig, use: MemoryUse, where: string
   const parts = Object.entries(estimate).map(([what, bytes]) => `${what} ${gigabytes(bytes)}`);
   const list = parts.length > 1 ? ` (${parts.join(', ')})` : '';
   throw new Error(
-    `${where}: ${use.training ? 'training the model' : 'the model'} needs about ${gigabytes(total)}${list}, and this machine has ${gigabytes(limit)}; take a smaller model${use.training ? `, fewer tokens per micro-batch${use.lora ? '' : ', LoRA'}` : ''} or a machine with more memory`,
+    `${where}: ${use.training ? 'training the model' : 'the model'} needs about ${gigabytes(total)}${list}, and this machine has ${gigabytes(limit)}; take a smaller model${use.training ? `, fewer tokens per micro-batch${use.recompute ? '' : ', gradient checkpointing'}${use.lora ? '' : ', LoRA'}` : ''} or a machine with more memory`,
   );
 }
 

@@ -52,6 +52,8 @@ const embed = (weights: Weights, tokens: Node) => gatherRows(weights('embed'), t
 export interface FormOptions {
   /** Values inside a layer are not kept for the way back but computed anew (see `recomputed`). */
   readonly recompute?: boolean | undefined;
+  /** False where nobody asks for the entropy. */
+  readonly withEntropy?: boolean | undefined;
 }
 
 function decoderBlocks(
@@ -157,6 +159,7 @@ export function trainingForm(config: DecoderConfig, weights: Weights, options: F
     { blocks, cap: config.logitCap },
     input('targets', ['P'], 'int64'),
     input('inverse_temperature', []),
+    options,
   );
   return { ...predictions, logits: blockLogits(rows, weights(name), config.logitCap), embedded };
 }

@@ -22,6 +22,7 @@ import {
   takeLast,
   where,
 } from '../ops.ts';
+import { zeroAfter } from '../recompute.ts';
 
 /** What a language model says about P predicted tokens. */
 export interface TokenPredictions {
@@ -49,7 +50,7 @@ export function blockLogits(rows: Node, block: Node, cap: number | null): Node {
  * multiplied by `inverseTemperature` [].
  *
  * No more than one block of logits exists at a time: each is folded into sums over the vocabulary, and the way back
- * computes it anew (with a single block it is kept). With p = exp(z - log Σ exp z) the derivatives of log p_t and of the
+ * computes it anew (with a single block it is kept). That holds for the entropy only `withEntropy`. With p = exp(z - log Σ exp z) the derivatives of log p_t and of the
  * entropy H with respect to the logits z are 1_t - p and -p · (log p + H): those of Σ_t z - Σ p and of
  * -Σ p log p + (1 - H) Σ p, where the normaliser inside p and H itself are held fixed.
  */
@@ -58,17 +59,23 @@ export function tokenPredictions(
   { blocks, cap }: Head,
   targets: Node,
   inverseTemperature: Node,
+  { withEntropy = true }: { readonly withEntropy?: boolean | undefined } = {},
 ): TokenPredictions {
-  const logits = (block: Node) => mul(blockLogits(rows, block, cap), inverseTemperature);
+  const logits = (block: Node, from = rows) => mul(blockLogits(from, block, cap), inverseTemperature);
   const starts = blocks.map((_, i) => blocks.slice(0, i).reduce((sum, { shape }) => sum + (shape[0] as number), 0));
   const rightLogit = (z: Node, i: number) => logitOf(z, targets, starts[i]!, blocks.length === 1);
 
+  let waiting = rows;
   const values = blocks.map((block, i) => {
-    const z = logits(block);
+    const z = logits(block, waiting);
     const p = softmax(z);
     // The largest probability is 1 / Σ exp(z - max z).
     const normaliser = sub(reduceMax(z, [1], true), log(reduceMax(p, [1], true)));
-    return { right: rightLogit(z, i), normaliser, information: informationOf(p, sub(z, normaliser)) };
+    const right = rightLogit(z, i);
+    const information = informationOf(p, sub(z, normaliser));
+    // The next block waits, or the logits of all would be kept until the last thing that is read of them.
+    waiting = add(rows, zeroAfter(withEntropy ? [normaliser, right, information] : [normaliser, right]));
+    return { right, normaliser, information };
   });
   const normalisers = concat(
     values.map(each => each.normaliser),
