@@ -52,6 +52,8 @@ export function byteLevelDecoder(
 
 /** How GPT-2 cuts text into words; the library has it inside its byte-level step. Digits by themselves come before. */
 const WORDS = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+/** The same where every digit is a word of its own: they are taken out first, so a word ends before one. */
+const WORDS_AND_DIGITS = `\\d|${WORDS}`.replace('\\p{N}+', '(?:(?!\\d)\\p{N})+').replace('(?!\\S)', '(?![^\\s\\d])');
 const CHARACTER_OF = new Map([...BYTE_OF].map(([character, byte]) => [byte, character]));
 const MOST_WORDS = 1 << 16;
 
@@ -92,7 +94,9 @@ export function byteLevelEncoder(
   return text => {
     const ids: number[] = [];
     // Splitting by a group puts the added tokens at the odd places.
-    for (const [place, section] of (separator === undefined ? [text] : text.split(separator)).entries()) {
+    const sections = separator?.test(text) ? text.split(separator) : [text];
+    for (let place = 0; place < sections.length; place++) {
+      const section = sections[place]!;
       if (place % 2 === 1) {
         ids.push(added.get(section)!);
         continue;
@@ -101,7 +105,7 @@ export function byteLevelEncoder(
       if (normalized === '') continue;
       for (const word of words(normalized)) for (const id of known.get(word) ?? idsOf(word)) ids.push(id);
     }
-    return Int32Array.from(ids);
+    return new Int32Array(ids);
   };
 }
 
@@ -121,7 +125,8 @@ function wordsOf(
   const own = new RegExp(WORDS, 'gu');
   if (last.use_regex && all.length === 1) return text => text.match(own) ?? [];
   if (last.use_regex && all.length === 2 && digitsStep.safeParse(all[0]).success) {
-    return text => (text.match(/[^\d]+|\d/gu) ?? []).flatMap(part => part.match(own) ?? []);
+    const withDigits = new RegExp(WORDS_AND_DIGITS, 'gu');
+    return text => text.match(withDigits) ?? [];
   }
   const cut = { type: 'Split', pattern: { Regex: WORDS }, behavior: 'Isolated', invert: true };
   const before = [...all.slice(0, -1), ...(last.use_regex ? [cut] : [])];

@@ -5,6 +5,7 @@ import { messageOf } from '../episode/failure.ts';
 import { byteLevelDecoder, byteLevelEncoder } from './byte-level.ts';
 import { readJson } from './files.ts';
 import type { TextCodec } from './renderer.ts';
+import { BYTE_OF } from './token-bytes.ts';
 
 /** The tokenizer of a checkpoint. */
 export interface Tokenizer extends TextCodec {
@@ -51,7 +52,8 @@ export function tokenizer(
   const added = new Set([...library.get_added_tokens_decoder().values()].map(({ content }) => content));
   const byteLevel = isByteLevel(definition) ? byteLevelDecoder(model.vocab, special, added) : undefined;
   const fastEncode = byteLevelEncoder(library, definition, config);
-  const check = (model.unk_token_id ?? undefined) === undefined ? characterCheck(library) : undefined;
+  const anyText = fastEncode !== undefined && [...BYTE_OF.keys()].every(byte => model.tokens_to_ids.has(byte));
+  const check = !anyText && (model.unk_token_id ?? undefined) === undefined ? characterCheck(library) : undefined;
 
   return {
     vocabularySize: model.vocab.length,
