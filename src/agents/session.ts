@@ -1,8 +1,16 @@
 import type { Generation, SamplingParams } from '../engines/contracts.ts';
 import { type Episode, EpisodeRecorder, type Leaves, type Outcome, path } from '../episode/episode.ts';
-import { boundary, EpisodeError, type FailureClass, messageOf } from '../episode/failure.ts';
+import {
+  boundary,
+  boundaryAtOnce,
+  EpisodeError,
+  type FailureClass,
+  isThenable,
+  messageOf,
+} from '../episode/failure.ts';
 import type { SpanAttributes } from '../episode/span.ts';
 import type { Image, Message, Task } from '../episode/task.ts';
+import type { Renderer } from '../text/renderer.ts';
 import { cutAtStop } from '../text/stop-strings.ts';
 import type { ToolSchema } from '../text/tool-calls/dialect.ts';
 import { checked, checkGeneration } from './checks.ts';
@@ -23,6 +31,29 @@ export interface Answer {
   /** [n] all tokens of the answer as sampled, those that were begun too. */
   readonly tokens: Int32Array;
   readonly generation: Generation;
+}
+
+/** Its content is decoded when it is read: only where answers become messages. */
+class RecordedAnswer implements Answer {
+  readonly segment: number;
+  readonly text: string;
+  readonly tokens: Int32Array;
+  readonly generation: Generation;
+  readonly #renderer: Pick<Renderer, 'decode'>;
+  readonly #said: Int32Array;
+
+  constructor(answer: Omit<Answer, 'content'>, renderer: Pick<Renderer, 'decode'>, said: Int32Array) {
+    this.segment = answer.segment;
+    this.text = answer.text;
+    this.tokens = answer.tokens;
+    this.generation = answer.generation;
+    this.#renderer = renderer;
+    this.#said = said;
+  }
+
+  get content(): string {
+    return this.#renderer.decode(this.#said, { special: true });
+  }
 }
 
 /** The beginning of an answer that was sampled and recorded before. */
@@ -56,10 +87,16 @@ export class Session {
   }
 
   /** Calls someone else's code: under the deadline, and with the class of whose it is on whatever goes wrong. */
-  call<T>(failureClass: FailureClass, what: string, call: () => T | PromiseLike<T>): Promise<T> {
+  async call<T>(failureClass: FailureClass, what: string, call: () => T | PromiseLike<T>): Promise<T> {
+    return await this.callAtOnce(failureClass, what, call);
+  }
+
+  /** The same; what the call gives or throws without waiting is given or thrown at once. */
+  callAtOnce<T>(failureClass: FailureClass, what: string, call: () => T | PromiseLike<T>): T | Promise<T> {
     const { limits, span } = this.context;
-    const run = () => boundary(failureClass, what, call, { signal: this.signal, timeoutMs: limits.callTimeoutMs });
-    return span ? span.within(what, callAttributes(failureClass, what), run) : run();
+    const run = () =>
+      boundaryAtOnce(failureClass, what, call, { signal: this.signal, timeoutMs: limits.callTimeoutMs });
+    return span ? span.within(what, callAttributes(failureClass, what), async () => run()) : run();
   }
 
   /** `call` runs when the episode is over, however it ends; at once if it is over already. */
@@ -90,12 +127,13 @@ export class Session {
     tools?: readonly ToolSchema[],
   ): Promise<number> {
     const { renderer } = this.context;
-    const tokens = await this.call('environment', 'prompt', () => {
+    const given = this.callAtOnce('environment', 'prompt', () => {
       const shown = tools === undefined ? undefined : { tools };
       const encoded = typeof prompt === 'string' ? renderer.encode(prompt) : renderer.prompt(prompt, shown);
       if (encoded.length === 0) throw new Error('it has no tokens, and the policy must be given at least one');
       return encoded;
     });
+    const tokens = isThenable(given) ? await given : given;
     if (tokens.length >= this.window) throw this.#overflow(tokens.length);
     return this.recorder.feed(-1, 'prompt', tokens, images);
   }
@@ -153,16 +191,7 @@ export class Session {
     const all = begun === undefined ? generation.tokens : Int32Array.from([...begun.tokens, ...generation.tokens]);
     const said = stopped ? all.subarray(0, -1) : all;
     const text = cutAtStop(renderer.decode(said), generation.stopString, this.context.includeStop ?? false);
-    return {
-      segment,
-      text,
-      // Read only where answers become messages.
-      get content() {
-        return renderer.decode(said, { special: true });
-      },
-      tokens: all,
-      generation,
-    };
+    return new RecordedAnswer({ segment, text, tokens: all, generation }, renderer, said);
   }
 
   /** Images on the path to `segment`, in the order in which the policy was shown them. */

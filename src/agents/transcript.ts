@@ -1,4 +1,4 @@
-import { EpisodeError } from '../episode/failure.ts';
+import { EpisodeError, isThenable } from '../episode/failure.ts';
 import type { Image, Message } from '../episode/task.ts';
 import type { ToolSchema } from '../text/tool-calls/dialect.ts';
 import type { Answer, Session } from './session.ts';
@@ -39,7 +39,8 @@ export class Transcript {
     images: readonly Image[] = [],
   ): Promise<number | undefined> {
     const { recorder } = this.#session;
-    const delta = await this.#delta(answer, feedback);
+    const told = this.#delta(answer, feedback);
+    const delta = isThenable(told) ? await told : told;
     const seen = delta.kind === 'branch' ? 0 : recorder.contextLength(answer.segment);
     if (!this.#session.fits(seen, delta.tokens.length)) return undefined;
     if (delta.kind === 'append') {
@@ -58,7 +59,7 @@ export class Transcript {
 
   #delta(answer: Answer, feedback: string | readonly Message[]) {
     const { renderer } = this.#session.context;
-    return this.#session.call('environment', 'feedback', () => {
+    return this.#session.callAtOnce('environment', 'feedback', () => {
       if (typeof feedback === 'string') {
         this.#messages = undefined;
         return { kind: 'append', tokens: renderer.encode(feedback) } as const;

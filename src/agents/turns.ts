@@ -1,5 +1,6 @@
 import type { Environment, EnvironmentFactory, StepResult } from '../envs/contracts.ts';
 import type { Outcome } from '../episode/episode.ts';
+import { isThenable } from '../episode/failure.ts';
 import { checkEnvironment, checked, checkReset, checkStepResult } from './checks.ts';
 import type { ExecutorContext } from './contracts.ts';
 import { type HistoryOptions, transcriptOf } from './folding.ts';
@@ -115,9 +116,10 @@ export async function step(
   const { recorder } = session;
   const { environment, transcript, turn, stateKey } = state;
   const action = actionOf(session, state, answer);
-  const result = await session.call('environment', 'environment.step', () =>
+  const given = session.callAtOnce('environment', 'environment.step', () =>
     checked(environment.step(action), checkStepResult),
   );
+  const result = isThenable(given) ? await given : given;
   const { reward, isVoid, toolFailed, metrics } = result;
   recorder.step({
     segment: answer.segment,
@@ -132,11 +134,11 @@ export async function step(
   if (turn + 1 >= limits.maxTurns) return { result, outcome: { kind: 'truncated', reason: 'turns' } };
   const leaf = await transcript.tell(answer, result.feedback!, result.images);
   if (leaf === undefined) return { result, outcome: { kind: 'truncated', reason: 'tokens' } };
-  const params = { ...state.params, ...given(result.samplingParams) };
+  const params = { ...state.params, ...defined(result.samplingParams) };
   return { result, next: { environment, transcript, leaf, turn: turn + 1, stateKey: result.stateKey, params } };
 }
 
 /** Without the keys that are undefined, so that they override nothing. */
-function given<T extends object>(values: T | undefined): Partial<T> {
+function defined<T extends object>(values: T | undefined): Partial<T> {
   return Object.fromEntries(Object.entries(values ?? {}).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
