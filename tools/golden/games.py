@@ -1,7 +1,9 @@
 """Goldens of the text games: transcripts of GEM's own games, legal and illegal moves mixed, and draws of `random`.
 
 Usage:  python tools/golden/games.py CHECKOUT tests/goldens/games [NAME ...]
-Made with Python 3.11.7 and axon-rl/gem at commit 4069f2f8d45f5047ac13221f7c90c8b19927d43a, checked out in CHECKOUT.
+Made with Python 3.11.7 and axon-rl/gem at commit 4069f2f8d45f5047ac13221f7c90c8b19927d43a, checked out in CHECKOUT,
+in four calls, since one stream of moves runs through a call: GuessTheNumber; Mastermind; random TowerofHanoi Minesweeper
+FifteenPuzzle Game2048; Sudoku.
 
 <name>.jsonl.gz, one game a line: [level, seed, state at the start, moves, rewards, flags, state at the end, digest].
 A flag is - (goes on), T (terminated) or B (terminated and truncated). The digest is the MD5 of all states, the first one
