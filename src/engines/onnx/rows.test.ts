@@ -66,13 +66,29 @@ describe('rows', () => {
         for (const token of packedIndex(rows)) {
           const at = Number(line[token]) * R;
           const further = repeated[token] === 1 ? [...extra.slice(at, at + R)] : [];
-          const places = [own[token]!, ...further].map(Number).filter(place => used.has(place));
+          const all = [own[token]!, ...further].map(Number);
+          // What fills a line up is a place, too: the gradient there is read.
+          for (const place of all) expect(keys[place]).toBeDefined();
+          const places = all.filter(place => used.has(place));
           for (const place of places) expect(Number(keys[place])).toBe(token);
           named.push(...places);
         }
         expect(named.toSorted((a, b) => a - b)).toEqual([...used].sort((a, b) => a - b));
       }),
     );
+  });
+
+  it('have a place without a key where a token has fewer further places than another', () => {
+    // Rows abcd, efgx and yzwv: both later rows have eight keys, d and x one further place, a, b and c two.
+    const tree = growTree([Int32Array.of(0, 1, 2, 3, 4, 5, 6), Int32Array.of(0, 1, 2, 7, 8, 9, 10, 11)], true);
+    const rows = cut(tree, 3);
+    expect(rows.R).toBe(2);
+    const { keys, extra } = rowFeeds(rows);
+    const used = new Set([...tree.tokens.keys()].flatMap(token => seen(rows, rowMasks(rows, null), token)));
+    const free = [...keys.keys()].filter(place => !used.has(place));
+    const filled = [...extra].map(Number).filter(place => !used.has(place));
+    expect(filled).toHaveLength(2);
+    for (const place of filled) expect(free).toContain(place);
   });
 });
 

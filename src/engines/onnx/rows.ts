@@ -50,15 +50,22 @@ export function cut(tree: TokenTree, count: number): Rows {
   const order = [...keys.keys()].sort((a, b) => keys[a]! - keys[b]! || a - b);
   const rank: number[] = [];
   for (const [place, row] of order.entries()) rank[row] = place;
-  let [E, R] = [0, 1];
-  for (let n = 0; n < tokens.length; n++) {
-    const more = rowOf(end[n]! - 1, Q) - rowOf(n, Q);
-    if (more === 0) continue;
-    E += 1;
-    R = Math.max(R, more);
-  }
+  const further = Array.from(tokens, (_, n) => rowOf(end[n]! - 1, Q) - rowOf(n, Q)).filter(more => more > 0);
+  const R = further.reduce((most, more) => Math.max(most, more), 1);
   const sorted = order.map(row => keys[row]!);
-  return { tree, Q, classes: classify(sorted, 0, ROW_CLASSES).classes, rank, E: Math.max(1, E), R };
+  const { classes, room } = classify(sorted, 0, ROW_CLASSES);
+  // Lines that are shorter than the longest are filled up with a place without a key: there must be one.
+  const isFull = room === sorted.reduce((sum, count) => sum + count, 0);
+  const grown = isFull && further.some(more => more < R);
+  const last = classes.at(-1)!;
+  return {
+    tree,
+    Q,
+    classes: grown ? [...classes.slice(0, -1), { ...last, T: last.T + 1 }] : classes,
+    rank,
+    E: Math.max(1, further.length),
+    R,
+  };
 }
 
 const rowOf = (token: number, Q: number) => Math.floor(token / Q);
@@ -132,7 +139,7 @@ export function rowFeeds(rows: Rows): RowFeeds {
   const own = new BigInt64Array(rank.length * Q);
   const line = new BigInt64Array(rank.length * Q);
   const repeated = new Float32Array(rank.length * Q);
-  // Where every row fills its room, none begins below another's token, or all of a class have the same number of keys.
+  // Where every row fills its room, no line is to be filled up.
   let spare = -1;
   for (const [row, place] of rank.entries()) {
     const { first, T } = room[place]!;
