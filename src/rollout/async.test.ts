@@ -5,11 +5,12 @@ import { multiTurn } from '../agents/multi-turn.ts';
 import { singleTurn } from '../agents/single-turn.ts';
 import { DEFAULT_SAMPLING, type Learner } from '../engines/contracts.ts';
 import type { EnvironmentFactory } from '../envs/contracts.ts';
+import type { Episode } from '../episode/episode.ts';
 import { perSample } from '../rewards/contracts.ts';
 import { byteRenderer } from '../testing/byte-tokenizer.ts';
 import { type ScriptedSamplerOptions, scriptedSampler } from '../testing/scripted-sampler.ts';
 import { immediate, lockstep } from './admission.ts';
-import { type AsyncOptions, AsyncPipeline, checkedOverlap, type Overlap } from './async.ts';
+import { type AsyncOptions, AsyncPipeline, type Overlap } from './async.ts';
 import { continuing } from './continuing.ts';
 import { TaskOrder } from './order.ts';
 import type { Pipeline, RolloutBatch } from './pipeline.ts';
@@ -375,27 +376,42 @@ describe('a run that is killed and resumed', () => {
       { numRuns: 20 },
     );
   });
+
+  it('reports what failed or was refused before it, once', async () => {
+    const fails = perSample(({ label }) => {
+      if (label === '1') throw new Error('as planned');
+      return Number(label);
+    });
+    const selection = { accepts: (episodes: readonly Episode[]) => episodes[0]!.score !== 0, maxOversampling: 8 };
+    const executor = singleTurn({ reward: fails });
+    // Five to a batch: the run ends before there is one.
+    const shape = { executor, selection, groups: 5, maxFailureRate: 1 };
+    const first = setup(shape);
+    const batches = first.pipeline[Symbol.asyncIterator]();
+    const never = batches.next();
+    await settled();
+    for (const index of [0, 1, 2]) first.sampler.finish(index);
+    await settled();
+    const { cursor, backlog } = first.pipeline;
+    // Refused, failed and accepted, in the order in which they were begun.
+    expect(backlog.waiting.map(({ task }) => task.label)).toEqual(['0', '1', '2']);
+
+    const order = new TaskOrder(tasks, 7);
+    const second = setup({ ...shape, order, gated: false });
+    second.pipeline.seek(cursor, { ...backlog, started: [] });
+    const resumed = second.pipeline[Symbol.asyncIterator]();
+    const { value } = await resumed.next();
+    expect(value.episodes.slice(0, 3).map(({ task }: Episode) => task.label)).toEqual(['0', '1', '2']);
+    expect(value.metrics).toMatchObject({ 'rollout/groups_dropped': 1 });
+    expect(numbers(value)).toContain(2);
+    expect(numbers(value)).not.toContain(1);
+    await resumed.return(undefined);
+    for (const index of first.sampler.inFlight) first.sampler.finish(index);
+    void never;
+  });
 });
 
 /** Typed arrays as they are for JSON; the test looks at names only. */
 function typed(_: string, value: unknown) {
   return ArrayBuffer.isView(value) ? Array.from(value as Int32Array) : value;
 }
-
-describe('checkedOverlap', () => {
-  it.each([
-    [{ queueSize: 0 }, /async_queue_size must be a whole number ≥ 1, got 0/],
-    [{ maxStaleness: -1 }, /max_staleness must be a whole number ≥ 0, got -1/],
-    [{ generateGroups: 3 }, /must be a whole number ≥ rollout\.batch_size \(4\), .* got 3/],
-    [{ queueSize: 3, maxStaleness: 1 }, /a queue of 12 groups .* lets 8 run ahead; raise it to 2/],
-    [{ queueSize: 1, generateGroups: 9, maxStaleness: 1 }, /a queue of 9 groups .* raise it to 2/],
-  ])('refuses %j', (overlap, message) => {
-    expect(() => checkedOverlap(overlap, 4)).toThrow(message);
-  });
-
-  it('fills in what is not given', () => {
-    expect(checkedOverlap({}, 4)).toEqual({ slots: 4, maxStaleness: 1 });
-    expect(checkedOverlap({ queueSize: 2, generateGroups: 5 }, 4)).toEqual({ slots: 10, maxStaleness: 2 });
-    expect(checkedOverlap({ maxStaleness: 0 }, 4)).toEqual({ slots: 4, maxStaleness: 0 });
-  });
-});

@@ -100,7 +100,8 @@ export class AsyncPipeline implements Pipeline {
   get backlog(): Backlog {
     const started = [...this.#running.values()].map(({ group, task }) => ({ group, task: task.id }));
     return {
-      waiting: sorted(this.#queue).flatMap(({ accepted }) => accepted ?? []),
+      // With what failed in them, and those that were refused: no step has reported them yet.
+      waiting: sorted([...this.#queue, ...this.#refused]).map(({ sampled }) => sampled),
       started: [...started, ...this.#options.order.again],
       published: this.#published.versions,
     };
@@ -108,12 +109,7 @@ export class AsyncPipeline implements Pipeline {
 
   seek(cursor: Cursor, { waiting, started, published }: Backlog = NO_BACKLOG): void {
     this.#options.order.seek(cursor, started);
-    this.#queue = waiting.map(group => ({
-      number: this.#begun++,
-      sampled: group,
-      accepted: group,
-      oldest: oldestVersion(group),
-    }));
+    for (const group of waiting) this.#file(this.#begun++, group);
     this.#published = new PublishedVersions(published);
   }
 
@@ -191,18 +187,24 @@ export class AsyncPipeline implements Pipeline {
   }
 
   #take(number: number, sampled: EpisodeGroup): void {
-    const { groups: size, maxFailureRate, selection } = this.#options;
+    const { groups: size, maxFailureRate } = this.#options;
     this.#running.delete(number);
     this.#activity.running(this.#running.size);
     this.#lengths.ended(sampled);
     this.#ended.push(sampled);
+    this.#file(number, sampled);
+    if (this.#ended.length % size === 0) checkFailureRate(episodesOf(this.#ended), maxFailureRate);
+  }
+
+  /** Puts a group that has ended where it belongs: into the next batch, or to those that are only reported with it. */
+  #file(number: number, sampled: EpisodeGroup): void {
+    const { selection } = this.#options;
     const { taken, dropped } = judge([sampled], this.#options);
     const [accepted] = taken;
     const why = accepted ? undefined : dropped > 0 ? 'dropped' : 'rejected';
     // Without a selection a group that failed keeps its place, and its batch is smaller, as in the sync pipeline.
     const into = accepted || selection === undefined ? this.#queue : this.#refused;
     into.push({ number, sampled, accepted, why, oldest: oldestVersion(sampled) });
-    if (this.#ended.length % size === 0) checkFailureRate(episodesOf(this.#ended), maxFailureRate);
   }
 
   async #next(): Promise<RolloutBatch> {

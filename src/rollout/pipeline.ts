@@ -15,7 +15,7 @@ export interface RolloutBatch {
 
 /** What a pipeline holds between two batches, beside the place in the data. A checkpoint keeps it (groups-file.ts). */
 export interface Backlog {
-  /** Sampled and accepted for a batch that is still to come, oldest first. */
+  /** Sampled for a batch that is still to come, oldest first. */
   readonly waiting: readonly EpisodeGroup[];
   /** Under way: they are begun anew when a run is resumed, before any other task. */
   readonly started: readonly Started[];
