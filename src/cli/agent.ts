@@ -9,6 +9,7 @@ import { queueAgent } from '../agents/queue/queue-agent.ts';
 import { agentMaker, serviceMaker } from '../agents/queue/registry.ts';
 import { scoredAnswer } from '../agents/scored.ts';
 import { singleTurn } from '../agents/single-turn.ts';
+import { searchFromOptions, type searchOptions } from '../agents/tree/options.ts';
 import { type TreeSearchOptions, treeSearch } from '../agents/tree/tree-search.ts';
 import { ConfigError } from '../config/error.ts';
 import type { EnvironmentFactory } from '../envs/contracts.ts';
@@ -20,12 +21,13 @@ import type { agentChoiceOptions, rolloutOptions } from '../rollout/options.ts';
 import type { AgentOptions } from '../train.ts';
 import type { rlTrainOptions, trainOptions } from '../training/options.ts';
 
-/** The agent that the options choose. @param search makes trees of its attempts, where they are turns */
+/** The agent that the options choose. @param searched may make trees of its attempts, where they are turns */
 export async function chooseAgent(
   values: Values<typeof agentChoiceOptions & typeof queueOptions>,
   cwd: string,
-  search?: TreeSearchOptions,
+  searched?: Values<typeof searchOptions>,
 ): Promise<Executor> {
+  const search = searched && searchOf(searched);
   if (values['agent.type'] !== undefined) return chooseQueueAgent(values, cwd, search);
   const lost = (['env.type', 'agent.args', 'env.args'] as const).find(
     name => Object.keys(values[name] ?? {}).length > 0,
@@ -68,6 +70,14 @@ async function chooseQueueAgent(
     if (file !== undefined) await loadRegistrations(file, cwd);
     const environment = serviceMaker(service, values['env.args']);
     return withSearch(queueAgent({ agent: agentMaker(agent!, values['agent.args']), environment }), search);
+  } catch (error) {
+    throw new ConfigError([messageOf(error)], { cause: error });
+  }
+}
+
+function searchOf(values: Values<typeof searchOptions>): TreeSearchOptions | undefined {
+  try {
+    return searchFromOptions(values);
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { searchFromOptions } from '../agents/tree/options.ts';
 import { ConfigError } from '../config/error.ts';
 import { lastingOptions } from '../config/resume.ts';
 import { rlOptions } from '../config/rl.ts';
@@ -95,7 +94,7 @@ export async function reinforce(
   const settings = settingsOf(values);
   const remark = samplingRemark(values, settings.algorithm);
   if (remark !== undefined) stderr.write(`${remark}\n`);
-  const agent = await tracedAgent(await chooseAgent(values, cwd, searchFromOptions(values)), values);
+  const agent = await tracedAgent(await chooseAgent(values, cwd, values), values);
   const loaded = await loadTrainingTasks(
     {
       datasets: values['data.prompt_dataset'],

@@ -266,9 +266,11 @@ describe('the thread', () => {
   it('takes everything with it that waits for it when it dies', async () => {
     const doomed = await start();
     await doomed.pause({ mode: 'keep' });
-    // Paused, so neither can be answered before the thread has ended.
-    const waiting = [doomed.generate(request(1)), doomed.generate(request(2))];
-    await threads.at(-1)!.terminate();
+    // Requests are held by the pause; the call comes when the thread has been told to end. None can be answered before.
+    const held = [doomed.generate(request(1)), doomed.generate(request(2))];
+    const ended = threads.at(-1)!.terminate();
+    const waiting = [...held, doomed.weights()];
+    await ended;
     for (const each of await Promise.allSettled(waiting)) {
       expect(each).toMatchObject({
         status: 'rejected',

@@ -1,7 +1,7 @@
-import type { MalformedCall } from './dialect.ts';
 import {
   callOf,
   listed,
+  type MalformedCall,
   parseJson,
   splitReasoning,
   type ToolDialect,

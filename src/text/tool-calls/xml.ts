@@ -1,5 +1,12 @@
-import type { MalformedCall } from './dialect.ts';
-import { listed, parseJson, splitReasoning, type ToolDialect, toolMessage, type WrittenCall } from './dialect.ts';
+import {
+  listed,
+  type MalformedCall,
+  parseJson,
+  splitReasoning,
+  type ToolDialect,
+  toolMessage,
+  type WrittenCall,
+} from './dialect.ts';
 import { taggedBlocks } from './hermes.ts';
 
 /**
