@@ -1,5 +1,6 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { EXECUTION_MODES } from '../src/agents/modes.ts';
 import { ESTIMATOR_NAMES, estimator } from '../src/algorithms/advantages/index.ts';
 import { createAlgorithm } from '../src/algorithms/algorithm.ts';
 import { ppoObjective } from '../src/algorithms/losses/ppo.ts';
@@ -11,7 +12,7 @@ import { tableCritic } from '../src/testing/table-critic.ts';
 import { train } from '../src/train.ts';
 import { toSequence } from '../src/training/experience.ts';
 import { abcPolicy } from './support/abc-policy.ts';
-import { MODES } from './support/modes.ts';
+import { MODE_CASES, MODES } from './support/modes.ts';
 
 /** Every estimator with every execution mode and every pipeline: two steps, and the invariants on every episode. */
 
@@ -78,22 +79,30 @@ it.each(Object.keys(PIPELINES))(
   60_000,
 );
 
-describe('the list of modes', () => {
-  it('has every executor that there is', () => {
-    const names = new Set(Object.values(MODES).map(make => make().name));
-    const files = readdirSync(new URL('../src/agents', import.meta.url), { recursive: true, encoding: 'utf8' });
-    // The recorded agent needs a server and a program; its own tests replay its log-probs.
-    const executors = [
-      'multi-turn',
-      'single-turn',
-      'tool-agent',
-      'tree-search',
-      'queue-agent',
-      'seats',
-      'recorded-agent',
-    ];
-    const found = files.filter(file => executors.includes(file.replace(/^.*\//, '').replace(/\.ts$/, '')));
-    expect(found).toHaveLength(executors.length);
-    expect([...names].sort()).toEqual(['multi-turn', 'queue', 'seats', 'single-turn', 'tool', 'tree']);
+describe('the modes', () => {
+  it('are all played, and each form is of its mode', () => {
+    expect(Object.keys(MODE_CASES).sort()).toEqual(Object.keys(EXECUTION_MODES).sort());
+    for (const [mode, forms] of Object.entries(MODE_CASES)) {
+      const names = Object.values(forms).map(make => make().name);
+      expect(names.length, mode).toBeGreaterThan(0);
+      expect(new Set(names), mode).toEqual(new Set([mode]));
+    }
+  });
+
+  it('are all that there are: what makes an executor is one, unless it makes it of another', () => {
+    const root = new URL('../src/agents/', import.meta.url);
+    const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+      file => file.endsWith('.ts') && !file.endsWith('.test.ts'),
+    );
+    const makers = files.flatMap(file =>
+      [...readFileSync(new URL(file, root), 'utf8').matchAll(/^export function (\w+)\(([^)]*)\): Executor\b/gm)]
+        .filter(([, , parameters]) => !/: Executor\b/.test(parameters!))
+        .map(([, name]) => name!),
+    );
+    expect(makers.sort()).toEqual(
+      Object.values(EXECUTION_MODES)
+        .map(({ name }) => name)
+        .sort(),
+    );
   });
 });

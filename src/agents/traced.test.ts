@@ -6,6 +6,7 @@ import type { Executor } from './contracts.ts';
 import { multiTurn } from './multi-turn.ts';
 import { singleTurn } from './single-turn.ts';
 import { traced } from './traced.ts';
+import { treeSearch } from './tree/tree-search.ts';
 
 interface Recorded {
   readonly name: string;
@@ -99,4 +100,11 @@ it('closes the agent', async () => {
   await traced(agent, recordingTracing().tracing).close?.();
   expect(closed).toBe(1);
   expect(traced(singleTurn({ reward: async () => [] }), recordingTracing().tracing)).not.toHaveProperty('close');
+});
+
+it('traces how one attempt is made, too, where the agent makes several', () => {
+  const search = treeSearch(() => ({ reset: () => ({ observation: 'q' }), step: () => ({ reward: 0, done: true }) }), {
+    strategy: 'turns',
+  });
+  expect(traced(search, recordingTracing().tracing).single).toMatchObject({ name: 'multi-turn' });
 });

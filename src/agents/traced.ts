@@ -11,6 +11,7 @@ import type { Executor, Policy } from './contracts.ts';
 export function traced(agent: Executor, tracing: Tracing): Executor {
   return {
     name: agent.name,
+    ...(agent.single && { single: traced(agent.single, tracing) }),
     ...(agent.close && { close: () => agent.close!() }),
     run: (task, context) => {
       const attributes = {

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { Executor } from '../../src/agents/contracts.ts';
+import type { ExecutionMode } from '../../src/agents/modes.ts';
 import { multiTurn } from '../../src/agents/multi-turn.ts';
 import { queueAgent } from '../../src/agents/queue/queue-agent.ts';
+import { type RecordedRun, recordedAgent } from '../../src/agents/recorded/recorded-agent.ts';
 import { seats } from '../../src/agents/seats.ts';
 import { singleTurn } from '../../src/agents/single-turn.ts';
 import { toolAgent } from '../../src/agents/tools/tool-agent.ts';
@@ -41,46 +43,86 @@ const lettersDialect: ToolDialect = {
   stopStrings: [],
 };
 
-/** Every execution mode that runs in this process, small enough for a policy of three letters. */
-export const MODES: Readonly<Record<string, () => Executor>> = {
-  'single-turn': () => singleTurn({ reward: inputs => inputs.map(({ text }) => worth(text)) }),
-  'multi-turn': () => multiTurn(letters()),
-  'multi-turn, folded': () => multiTurn(letters(true), { fold: { turns: 1 } }),
-  'multi-turn, single-turn views': () => multiTurn(letters(true), { keep: content => content.slice(0, 1) }),
-  tool: () => {
-    const executor = toolAgent({
-      tools: [defineTool({ name: 't', description: 't', parameters: z.object({}), execute: () => '' })],
-      reward: inputs => inputs.map(({ text }) => worth(text)),
+/** A program of two requests: the second goes on with the first answer, the stop sequence of which it was not shown. */
+async function askTwice({ baseURL, apiKey }: RecordedRun): Promise<number> {
+  const messages = [{ role: 'user', content: 'q' }];
+  let earned = 0;
+  for (let turn = 0; turn < 2; turn++) {
+    const response = await fetch(`${baseURL}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}` },
+      body: JSON.stringify({ model: 'policy', messages }),
     });
-    const run: Executor['run'] = (task, context) =>
-      executor.run(task, { ...context, renderer: { ...context.renderer, toolDialect: lettersDialect } });
-    return { ...executor, run };
+    const { choices } = (await response.json()) as { choices: { message: { role: string; content: string } }[] };
+    const { message } = choices[0]!;
+    earned += worth(message.content);
+    messages.push(message, { role: 'user', content: 'more' });
+  }
+  return earned;
+}
+
+type Cases = Readonly<Record<string, () => Executor>>;
+
+/** Each execution mode, in all its forms, small enough for a policy of three letters. */
+export const MODE_CASES: Readonly<Record<ExecutionMode, Cases>> = {
+  'single-turn': { '': () => singleTurn({ reward: inputs => inputs.map(({ text }) => worth(text)) }) },
+  'multi-turn': {
+    '': () => multiTurn(letters()),
+    folded: () => multiTurn(letters(true), { fold: { turns: 1 } }),
+    'single-turn views': () => multiTurn(letters(true), { keep: content => content.slice(0, 1) }),
   },
-  ...Object.fromEntries(
+  tool: {
+    '': () => {
+      const executor = toolAgent({
+        tools: [defineTool({ name: 't', description: 't', parameters: z.object({}), execute: () => '' })],
+        reward: inputs => inputs.map(({ text }) => worth(text)),
+      });
+      const run: Executor['run'] = (task, context) =>
+        executor.run(task, { ...context, renderer: { ...context.renderer, toolDialect: lettersDialect } });
+      return { ...executor, run };
+    },
+  },
+  recorded: { '': () => recordedAgent({ run: (_, episode) => askTwice(episode) }) },
+  tree: Object.fromEntries(
     SEARCH_STRATEGIES.map(strategy => [
-      `tree, ${strategy}`,
+      strategy,
       () => treeSearch(letters(), { strategy, budget: 24, topLogprobs: 4 }),
     ]),
   ),
-  queue: () =>
-    queueAgent({
-      environment: () => ({ reset: () => [null, {}], step: () => [null, 0, true, false, {}] }),
-      agent: () => ({
-        async collectTrajectory({ qid, promptIds }, _, obs, act, { renderer }) {
-          await obs.put([qid, promptIds]);
-          const first = (await act.get()).seqs[0]!;
-          await obs.put([qid, [...first, 33]]);
-          const { seqs, outputIds } = await act.get();
-          return [{ sequence: seqs[0]!, reward: worth(renderer.decode(outputIds[0]!)) }];
-        },
+  queue: {
+    '': () =>
+      queueAgent({
+        environment: () => ({ reset: () => [null, {}], step: () => [null, 0, true, false, {}] }),
+        agent: () => ({
+          async collectTrajectory({ qid, promptIds }, _, obs, act, { renderer }) {
+            await obs.put([qid, promptIds]);
+            const first = (await act.get()).seqs[0]!;
+            await obs.put([qid, [...first, 33]]);
+            const { seqs, outputIds } = await act.get();
+            return [{ sequence: seqs[0]!, reward: worth(renderer.decode(outputIds[0]!)) }];
+          },
+        }),
       }),
-    }),
-  seats: () =>
-    seats({
-      seats: { one: 'policy', two: 'policy' },
-      game: () => ({
-        reset: () => ({ observations: { one: '1', two: '2' }, next: 'one' }),
-        step: ({ seat, actionText }) => ({ rewards: { [seat]: worth(actionText) }, done: seat === 'two', next: 'two' }),
+  },
+  seats: {
+    '': () =>
+      seats({
+        seats: { one: 'policy', two: 'policy' },
+        game: () => ({
+          reset: () => ({ observations: { one: '1', two: '2' }, next: 'one' }),
+          step: ({ seat, actionText }) => ({
+            rewards: { [seat]: worth(actionText) },
+            done: seat === 'two',
+            next: 'two',
+          }),
+        }),
       }),
-    }),
+  },
 };
+
+/** By the name of the mode and of its form. */
+export const MODES: Cases = Object.fromEntries(
+  Object.entries(MODE_CASES).flatMap(([mode, forms]) =>
+    Object.entries(forms).map(([form, make]) => [form === '' ? mode : `${mode}, ${form}`, make] as const),
+  ),
+);
