@@ -58,6 +58,15 @@ def interleaved(weight, heads):
     return weight.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
 
 
+def stored_type(weight, quantization):
+    """Vectors stay in float32, and rows that blocks of 32 do not divide in float16, as llama.cpp's own quantiser has it."""
+    if weight.ndim != 2:
+        return gguf.GGMLQuantizationType.F32
+    if quantization == gguf.GGMLQuantizationType.Q8_0 and weight.shape[1] % 32 != 0:
+        return gguf.GGMLQuantizationType.F16
+    return quantization
+
+
 def write_gguf(directory, kind):
     path = directory / f"{kind}.gguf"
     config = json.loads((directory / "config.json").read_text())
@@ -81,7 +90,7 @@ def write_gguf(directory, kind):
     for name, weight in load_file(directory / "model.safetensors").items():
         if "q_proj" in name or "k_proj" in name:
             weight = interleaved(weight, heads if "q_proj" in name else kv_heads)
-        stored = quantization if weight.ndim == 2 else gguf.GGMLQuantizationType.F32
+        stored = stored_type(weight, quantization)
         writer.add_tensor(gguf_name(name), gguf.quants.quantize(weight, stored), raw_dtype=stored)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
