@@ -75,6 +75,15 @@ export interface Environment {
 /** Makes the environment of one episode. */
 export type EnvironmentFactory = () => Awaitable<Environment>;
 
+/**
+ * A scripted player: begins an episode, and then says the answer to what it sees. It is told the task, with its label,
+ * and the seed, so that it can know what the environment hides; draws of its own come from the seed too.
+ */
+export type Player = (episode: {
+  readonly task: Task;
+  readonly seed: number;
+}) => (seen: Reset['observation'], turn: number) => Awaitable<string>;
+
 /** What the seats of a game are told. Text is fed as it is; messages are rendered by the chat template. */
 export type Told = Readonly<Record<string, string | readonly Message[]>>;
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Environment } from '../../contracts.ts';
+import type { Environment, Player } from '../../contracts.ts';
 import { defineEnvironment, type EnvironmentDefinition } from '../../definition.ts';
 import { PythonRandom } from './python-random.ts';
 
@@ -100,8 +100,9 @@ export function startGame<P extends object, G extends TextGame>(
 export function gameEnvironments<P extends object, G extends TextGame>(
   family: GameFamily<P, G>,
 ): EnvironmentDefinition[] {
-  return [...Object.keys(family.levels), 'random'].map(level =>
-    defineEnvironment({
+  return [...Object.keys(family.levels), 'random'].map(level => {
+    const start = (given: unknown) => (random: PythonRandom) => startGame(family, level, given as object, random);
+    return defineEnvironment({
       name: `game:${family.name}-v0-${level}`,
       version: 1,
       help: family.help,
@@ -112,9 +113,33 @@ export function gameEnvironments<P extends object, G extends TextGame>(
               given => (typeof given === 'object' ? { ...family.levels[level], ...given } : given),
               family.parameters,
             ),
-      make: given => gameEnvironment(random => startGame(family, level, given as object, random)),
-    }),
-  );
+      make: given => gameEnvironment(start(given)),
+      maxTurns: given => (given as { turns?: number }).turns ?? LONGEST_DRAWN,
+      players: given => ({
+        random: gamePlayer(start(given), (game, random) => family.randomMove(game, random)),
+        oracle: gamePlayer(start(given), game => family.oracle(game)),
+      }),
+    });
+  });
+}
+
+/** No level `random` draws more turns: 8 * 8 in Minesweeper. */
+const LONGEST_DRAWN = 64;
+
+/** Plays along in a game of its own, which the seed makes the same. Its draws come from a stream beside the game's. */
+function gamePlayer<G extends TextGame>(
+  start: (random: PythonRandom) => G,
+  choose: (game: G, random: PythonRandom) => string,
+): Player {
+  return ({ seed }) => {
+    const game = start(new PythonRandom(seed));
+    const random = new PythonRandom((seed + 1_000_000) >>> 0);
+    return () => {
+      const answer = choose(game, random);
+      game.move(answer);
+      return answer;
+    };
+  };
 }
 
 /** Metrics of an episode: `won` and `unreadable` 0 or 1, `invalid` the number of moves that were not allowed. */
