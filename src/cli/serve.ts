@@ -1,4 +1,5 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { appendFile } from 'node:fs/promises';
 import { resolve as resolvePath } from 'node:path';
 import { z } from 'zod';
@@ -110,6 +111,8 @@ export async function serve(
   const opened = new Map<string, (run: RecordedRun, end: Running['end'], fail: Running['fail']) => void>();
   const ended: Pick<Episode, 'metrics'>[] = [];
   const stop = new AbortController();
+  // One listener for each episode that is open.
+  setMaxListeners(0, stop.signal);
   let count = 0;
 
   const server = await RecordingServer.start({
