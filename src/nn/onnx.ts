@@ -53,7 +53,7 @@ export interface EmittedModel {
 export interface EmitOptions {
   readonly name?: string;
   /** Input name → its values: the input becomes part of the model (frozen weights, which the runtime prepacks). */
-  readonly initializers?: ReadonlyMap<string, Float32Array | Int8Array>;
+  readonly initializers?: ReadonlyMap<string, ConstantData>;
 }
 
 const bytesOf = (data: ConstantData) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
@@ -65,12 +65,12 @@ class ModelWriter implements Emission {
   readonly externalData: { path: string; data: Uint8Array }[] = [];
   readonly inputs = new Map<string, TensorInfo>();
   readonly shapeInputs = new Map<string, readonly Dim[]>();
-  readonly #initializers: ReadonlyMap<string, Float32Array | Int8Array>;
+  readonly #initializers: ReadonlyMap<string, ConstantData>;
   /** Spelled-out operator or constant → its value's name. */
   readonly #known = new Map<string, string>();
   #count = 0;
 
-  constructor(initializers: ReadonlyMap<string, Float32Array | Int8Array>) {
+  constructor(initializers: ReadonlyMap<string, ConstantData>) {
     this.#initializers = initializers;
   }
 

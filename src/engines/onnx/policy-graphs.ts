@@ -1,19 +1,8 @@
-import { weightInputs } from '../../nn/models/decoder.ts';
-import {
-  fixedWeights,
-  floatWeights,
-  quantization,
-  quantizedWeights,
-  TIED_HEAD,
-} from '../../nn/models/policy-weights.ts';
-import { decodeForm, prefillForm } from '../../nn/models/sampling.ts';
-import { type EmittedModel, emit } from '../../nn/onnx.ts';
 import { KeyValueCache } from './cache.ts';
 import { cachedPositions } from './cached-positions.ts';
-import type { SamplingDType } from './dtype.ts';
-import { int8Saturates } from './int8-probe.ts';
 import type { Model } from './model.ts';
-import { created, Session, type SessionOptions, type TensorData } from './session.ts';
+import { PolicySessions, type PolicySessionsOptions } from './policy-sessions.ts';
+import type { TensorData } from './session.ts';
 
 /** What one decode step reads: an entry for each row of the cache. */
 export interface DecodeStep {
@@ -37,44 +26,23 @@ export interface DecodeResult {
   distribution(row: number): Float32Array;
 }
 
-export interface PolicyGraphsOptions extends SessionOptions {
-  /** What matrices are multiplied in; float32 when not given. */
-  readonly dtype?: SamplingDType | undefined;
-}
-
-interface Sessions {
-  readonly prefill: Session;
-  readonly decode: Session;
-}
-
-/**
- * The policy as it is sampled from: prefill and decode graphs over caches whose rows the caller manages. Weights become
- * part of the decode session, where the runtime lays them out for its products, so it is made anew for the first step
- * after they change. The prefill session reads the learner's own weights; in int8 both hold the quantised ones.
- */
+/** The policy as it is sampled from: prefill and decode graphs over caches whose rows the caller manages. */
 export class PolicyGraphs {
   readonly #model: Model;
-  readonly #options: SessionOptions;
-  readonly #dtype: SamplingDType;
-  /** What does not depend on the weights' values, made once. */
-  #lasting: Promise<Session> | undefined;
-  #sessions: Promise<Sessions> | undefined;
-  #changed = false;
+  readonly #sessions: PolicySessions;
 
-  constructor(model: Model, { threads, device, dtype = 'float32' }: PolicyGraphsOptions) {
+  constructor(model: Model, options: PolicySessionsOptions) {
     this.#model = model;
-    this.#options = { threads, device };
-    this.#dtype = dtype;
+    this.#sessions = new PolicySessions(model, options);
   }
 
   /** The weights have other values from now on. */
   weightsChanged(): void {
-    this.#changed = true;
+    this.#sessions.weightsChanged();
   }
 
-  async close(): Promise<void> {
-    for (const sessions of await created([this.#sessions])) await this.#release(sessions);
-    for (const session of await created([this.#lasting])) await session.release();
+  close(): Promise<void> {
+    return this.#sessions.close();
   }
 
   newCache(): KeyValueCache {
@@ -90,7 +58,7 @@ export class PolicyGraphs {
     prompts: readonly Int32Array[],
     { first, chunk }: { readonly first: number; readonly chunk: number },
   ): Promise<void> {
-    const { prefill } = await this.#open();
+    const { prefill } = await this.#sessions.open();
     const rows = prompts.length;
     const tokens = new BigInt64Array(rows * chunk);
     const counts = prompts.map((prompt, i) => {
@@ -121,7 +89,7 @@ export class PolicyGraphs {
 
   /** Rows [first, first + block), of which those beyond the step's are empty. */
   async #decodeBlock(cache: KeyValueCache, step: DecodeStep, first: number, block: number): Promise<DecodeResult> {
-    const { decode } = await this.#open();
+    const { decode } = await this.#sessions.open();
     const rows = Math.min(block, step.tokens.length - first);
     const temperatures = step.temperatures.slice(first, first + rows);
     const inverse = new Float32Array(block).fill(1);
@@ -154,55 +122,6 @@ export class PolicyGraphs {
         return logSoftmax((outputs.logits as Float32Array).subarray(row * vocabulary, (row + 1) * vocabulary));
       },
     };
-  }
-
-  async #open(): Promise<Sessions> {
-    if (this.#changed) {
-      this.#changed = false;
-      const old = this.#sessions;
-      this.#sessions = undefined;
-      // First, so that there are never two copies of the weights.
-      for (const sessions of await created([old])) await this.#release(sessions);
-    }
-    this.#sessions ??= this.#dtype === 'int8' ? this.#quantized() : this.#fixed();
-    return this.#sessions;
-  }
-
-  /** Of sessions that held old weights. */
-  async #release({ prefill, decode }: Sessions): Promise<void> {
-    await decode.release();
-    if (this.#dtype === 'int8') await prefill.release();
-  }
-
-  async #fixed(): Promise<Sessions> {
-    const { config, inputs, adapter } = this.#model;
-    const weights = weightInputs(inputs, adapter);
-    this.#lasting ??= this.#create(emit(prefillForm(config, floatWeights(weights))));
-    const { embed, ...views } = this.#model.views(this.#model.weights);
-    const initializers = new Map(Object.entries({ ...views, [TIED_HEAD]: embed! }));
-    return {
-      prefill: await this.#lasting,
-      decode: await this.#create(emit(decodeForm(config, fixedWeights(weights)), { initializers })),
-    };
-  }
-
-  async #quantized(): Promise<Sessions> {
-    const { config, inputs, adapter } = this.#model;
-    const weights = weightInputs(inputs, adapter);
-    this.#lasting ??= this.#create(emit(quantization(config, weights)));
-    const { embed, ...views } = this.#model.views(this.#model.weights);
-    const exactInt8 = await int8Saturates();
-    const quantized = await (await this.#lasting).run({ ...views, embed: embed! });
-    const initializers = new Map(Object.entries({ ...views, ...(quantized as Record<string, Int8Array>) }));
-    const policy = quantizedWeights(weights);
-    return {
-      prefill: await this.#create(emit(prefillForm(config, policy), { initializers }), exactInt8),
-      decode: await this.#create(emit(decodeForm(config, policy), { initializers }), exactInt8),
-    };
-  }
-
-  #create(model: EmittedModel, exactInt8 = false): Promise<Session> {
-    return Session.create(model, { ...this.#options, exactInt8 });
   }
 
   /** Everything that the cached form reads beside tokens, for rows [first, first + count); those not in use are empty. */

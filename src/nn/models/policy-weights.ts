@@ -1,9 +1,9 @@
 import { input, type Node } from '../graph.ts';
 import { linear } from '../ops.ts';
 import { quantizedLinear, quantizeWeights } from '../runtime-ops.ts';
-import type { Weights } from './decoder.ts';
+import { headName, type Weights } from './decoder.ts';
 import type { DecoderConfig } from './families.ts';
-import { adapt, mergedWeight } from './lora.ts';
+import { type Adapter, adapt, mergedWeight } from './lora.ts';
 
 /** How the sampling forms read the policy: its vectors and embedding by name, its matrices as what they do. */
 export interface PolicyWeights {
@@ -27,15 +27,27 @@ export function floatWeights(weights: Weights): PolicyWeights {
 export const TIED_HEAD = 'embed:head';
 
 /**
- * Weights that are part of the model, where the runtime prepares them once: an adapter is merged into its base. The
+ * Weights that are part of the model, where the runtime prepares them once: what `mergedLayer` gives of an adapter. The
  * embedding stays an input, for nothing is prepared where rows are looked up.
  */
 export function fixedWeights(weights: Weights): PolicyWeights {
   const matrix = (name: string) => {
     if (name === 'embed') return input(TIED_HEAD, weights(name).shape);
-    return weights.adapter ? mergedWeight(weights.adapter, weights, name) : weights(name);
+    return weights.adapter?.projections.has(name) ? input(mergedName(name), weights(name).shape) : weights(name);
   };
   return { tensor: weights, project: (x, name) => linear(x, matrix(name)) };
+}
+
+const mergedName = (matrix: string) => `${matrix}:merged`;
+const MATRICES = ['qkv', 'o', 'gate_up', 'down'];
+
+/**
+ * Inputs of `fixedWeights`, by name: the matrices of layer 0, and so of any layer, that the adapter changes. Merged
+ * inside a graph of the whole policy, every matrix would be held several times at once.
+ */
+export function mergedLayer(weights: Weights, adapter: Adapter): Record<string, Node> {
+  const names = MATRICES.map(name => `layers.0.${name}`).filter(name => adapter.projections.has(name));
+  return Object.fromEntries(names.map(name => [mergedName(name), mergedWeight(adapter, weights, name)]));
 }
 
 const valuesName = (matrix: string) => `${matrix}:int8`;
@@ -53,20 +65,28 @@ export function quantizedWeights(weights: Weights): PolicyWeights {
   };
 }
 
-/** Quantises every matrix of the policy, merged with an adapter: the inputs of `quantizedWeights` by name. */
-export function quantization(config: DecoderConfig, weights: Weights): Record<string, Node> {
-  const outputs: Record<string, Node> = {};
-  for (const name of matrices(config)) {
-    const { adapter } = weights;
-    const { values, scales } = quantizeWeights(adapter ? mergedWeight(adapter, weights, name) : weights(name));
-    outputs[valuesName(name)] = values;
-    outputs[scalesName(name)] = scales;
-  }
-  return outputs;
+/** Inputs of `quantizedWeights`, by name, for the matrices of layer 0, merged with an adapter, and so of any layer. */
+export function quantizedLayer(weights: Weights): Record<string, Node> {
+  return quantized(
+    weights,
+    MATRICES.map(name => `layers.0.${name}`),
+  );
 }
 
-/** Names of the projections, the vocabulary's among them. */
-function matrices({ layers, tied }: DecoderConfig): string[] {
-  const ofLayer = (layer: number) => ['qkv', 'o', 'gate_up', 'down'].map(name => `layers.${layer}.${name}`);
-  return [...Array.from({ length: layers }, (_, layer) => ofLayer(layer)).flat(), tied ? 'embed' : 'lm_head'];
+/** Inputs of `quantizedWeights` for the vocabulary. */
+export function quantizedHead(config: DecoderConfig, weights: Weights): Record<string, Node> {
+  return quantized(weights, [headName(config)]);
+}
+
+function quantized(weights: Weights, names: readonly string[]): Record<string, Node> {
+  const { adapter } = weights;
+  return Object.fromEntries(
+    names.flatMap(name => {
+      const { values, scales } = quantizeWeights(adapter ? mergedWeight(adapter, weights, name) : weights(name));
+      return [
+        [valuesName(name), values],
+        [scalesName(name), scales],
+      ];
+    }),
+  );
 }
