@@ -96,7 +96,7 @@ interface Ended {
 async function program(
   session: Session,
   recording: Recording,
-  { baseURL, apiKey, model }: Endpoint,
+  { baseURL, apiKey, model, name }: Endpoint,
   options: RecordedAgentOptions,
 ): Promise<Ended> {
   const { task, context, recorder } = session;
@@ -105,7 +105,7 @@ async function program(
   const stop = () => over.abort(session.signal.reason);
   session.signal.addEventListener('abort', stop, { once: true });
   const timeoutMs = options.timeoutMs ?? limits.episodeTimeoutMs ?? TIMEOUT_MS;
-  const given = { baseURL, apiKey, model, task, signal: over.signal, seed, id, log };
+  const given = { baseURL, apiKey, model, name, task, signal: over.signal, seed, id, log };
   try {
     const result = await boundary('environment', 'agent', async () => options.run(task, given), {
       signal: session.signal,

@@ -213,7 +213,9 @@ export class Recording {
     const { request, mayCall } = asked;
     const answer = session.record(place.segment, generation);
     const { finishReason } = generation;
-    const given = this.#given(answer, asked);
+    const prompt = request.tokenIds ? session.recorder.context(place.segment) : undefined;
+    const ids = prompt && { prompt, answer: generation.tokens, logprobs: generation.logprobs };
+    const given = { ...this.#given(answer, asked), ...(ids && { ids }) };
     const malformed = mayCall ? this.#dialect.parse(answer.content).calls.length - given.calls.length : 0;
     session.recorder.step({
       segment: answer.segment,
@@ -254,7 +256,7 @@ export class Recording {
       calls,
       finish: calls.length > 0 ? 'tool_calls' : cut ? 'length' : 'stop',
       stopString: generation.stopString,
-      tokens: request.topLogprobs === undefined ? [] : this.#tokens(generation),
+      tokens: request.topLogprobs === undefined ? [] : this.#tokens(generation, request.namesTokensById ?? false),
     };
   }
 
@@ -265,9 +267,10 @@ export class Recording {
     return /<think>\s*$/.test(context.renderer.decode(end, { special: true }));
   }
 
-  #tokens({ tokens, logprobs, topLogprobs }: Generation): GivenAnswer['tokens'] {
+  #tokens({ tokens, logprobs, topLogprobs }: Generation, byId: boolean): GivenAnswer['tokens'] {
     const { renderer } = this.#session.context;
-    const shown = (token: number, logprob: number) => ({ token: renderer.decode([token], { special: true }), logprob });
+    const named = (token: number) => (byId ? `token_id:${token}` : renderer.decode([token], { special: true }));
+    const shown = (token: number, logprob: number) => ({ token: named(token), logprob });
     return Array.from(tokens, (token, t) => {
       const top = topLogprobs?.[t];
       const best = top ? Array.from(top.tokens, (id, i) => shown(id, top.logprobs[i]!)) : [];

@@ -31,6 +31,12 @@ export interface RecordingServerOptions {
   readonly maxConcurrent?: number | undefined;
   /** Episodes open at the same time; 16384 when not given. */
   readonly maxEpisodes?: number | undefined;
+  /**
+   * Answers below /v1, too, for clients whose address is fixed before there are episodes: the episode is that which
+   * the request names, `tokenloop_episode` in its metadata or beside it, or /ng-rollout/ID before its path. The name
+   * takes the place of the key, and answers carry the ids of their tokens.
+   */
+  readonly shared?: boolean | undefined;
   /** Answers what is not below an episode's URL; undefined leaves it a 404. */
   readonly other?: ((request: OtherRequest) => Promise<unknown> | undefined) | undefined;
 }
@@ -48,6 +54,8 @@ export interface Endpoint {
   readonly baseURL: string;
   readonly apiKey: string;
   readonly model: string;
+  /** Its name, for requests that come by an address of many episodes. As secret as the key. */
+  readonly name: string;
 }
 
 interface Open {
@@ -55,6 +63,11 @@ interface Open {
   readonly key: Buffer;
   readonly responses: ResponsesStore;
 }
+
+const ROUTES = ['chat/completions', 'responses', 'messages', 'rewards'];
+/** Paths of requests that name their episode; NeMo Gym puts such a name before the path when it traces rollouts. */
+const SHARED = /^(?:\/ng-rollout\/(?<name>[^/]+)(?:\/training-token-capture)?)?\/v1\/(?<route>.*)$/;
+export const EPISODE_FIELD = 'tokenloop_episode';
 
 const reward = z.looseObject({ reward: z.number(), id: z.string().optional() });
 
@@ -110,13 +123,14 @@ export class RecordingServer {
     if (this.#episodes.size >= maxEpisodes) {
       throw new Error(`${maxEpisodes} episodes are open, which is the most; end some or raise maxEpisodes`);
     }
-    const id = randomBytes(12).toString('base64url');
+    const id = randomBytes(12).toString('hex');
     const apiKey = `tl-${randomBytes(24).toString('base64url')}`;
     this.#episodes.set(id, { recording, key: digestOf(apiKey), responses: new ResponsesStore() });
     return {
       baseURL: `${this.url}/e/${id}/v1`,
       apiKey,
       model: this.model,
+      name: id,
       close: () => void this.#episodes.delete(id),
     };
   }
@@ -139,14 +153,20 @@ export class RecordingServer {
       const { maxConcurrent = 4096 } = this.#options;
       if (this.#running > maxConcurrent) throw tooMany(`${maxConcurrent} requests are being answered`);
       const [path = '/'] = (request.url ?? '/').split('?');
+      const speak = (spoken: Dialect) => {
+        dialect = spoken;
+      };
       const match = /^\/e\/([^/]+)\/(?:v1\/)*(.*)$/.exec(path);
+      const shared = match === null && this.#options.shared ? SHARED.exec(path)?.groups : undefined;
+      if (shared !== undefined) {
+        const { name, route = '' } = shared;
+        return await this.#route(body => this.#named(name ?? nameOf(body)), route, request, response, speak);
+      }
       if (match === null) return await this.#other(request, response, path);
       const [, id = '', route = ''] = match;
       if (route === 'messages') dialect = anthropic;
       const open = this.#authorised(id, keyOf(request));
-      await this.#route(open, route, request, response, spoken => {
-        dialect = spoken;
-      });
+      await this.#route(() => open, route, request, response, speak);
     } catch (error) {
       const failure = asApiError(error);
       if (!response.headersSent) sendJson(response, failure.status, dialect.error(failure), failure.headers);
@@ -168,6 +188,14 @@ export class RecordingServer {
     });
   }
 
+  #named(name: string | undefined): Open {
+    const open = this.#episodes.get(name ?? '');
+    if (open !== undefined) return open;
+    throw new ApiError(401, `the request names no open episode; its metadata needs ${EPISODE_FIELD}`, {
+      type: 'authentication_error',
+    });
+  }
+
   async #other(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const { method = 'GET' } = request;
     const answer = await this.#options.other?.({
@@ -181,7 +209,7 @@ export class RecordingServer {
   }
 
   async #route(
-    open: Open,
+    find: (body: Readonly<Record<string, unknown>>) => Open,
     route: string,
     request: IncomingMessage,
     response: ServerResponse,
@@ -189,21 +217,23 @@ export class RecordingServer {
   ): Promise<void> {
     const { method = 'GET' } = request;
     if (route === 'models' || route.startsWith('models/')) return this.#listModels(route, response);
-    const dialect = { 'chat/completions': chat, responses: open.responses.dialect, messages: anthropic }[route];
-    if (dialect === undefined && route !== 'rewards') {
+    if (!ROUTES.includes(route)) {
       throw new ApiError(404, `there is nothing at ${JSON.stringify(route)}`);
     }
     if (method !== 'POST')
       throw new ApiError(405, `${method} is not allowed here; POST is`, { headers: { allow: 'POST' } });
-    if (dialect !== undefined) speak(dialect);
+    if (route === 'messages') speak(anthropic);
     const bytes = await this.#body(request);
     const body = parseObject(bytes);
+    const open = find(body);
+    const dialect = { 'chat/completions': chat, responses: open.responses.dialect, messages: anthropic }[route];
     if (dialect === undefined) {
       const { reward: value, id } = parseBody(reward, body);
       open.recording.reward(value, id);
       return sendJson(response, 200, { ok: true });
     }
-    const asked = dialect.parse(body);
+    speak(dialect);
+    const asked = { ...dialect.parse(body), ...(this.#options.shared && { tokenIds: true }) };
     this.#checkModel(asked.model);
     await this.#answer(open, dialect, asked, { bytes, route, request, response });
   }
@@ -295,6 +325,14 @@ function now(): number {
 function keyOf({ headers }: IncomingMessage): string {
   const key = headers['x-api-key'];
   return typeof key === 'string' ? key : (headers.authorization ?? '').replace(/^Bearer\s+/i, '');
+}
+
+/** Of the episode that a request says it is of. */
+function nameOf(body: Readonly<Record<string, unknown>>): string | undefined {
+  const { metadata } = body;
+  const inner = typeof metadata === 'object' && metadata !== null ? (metadata as Record<string, unknown>) : {};
+  const name = inner[EPISODE_FIELD] ?? body[EPISODE_FIELD];
+  return typeof name === 'string' ? name : undefined;
 }
 
 function digestOf(key: string): Buffer {

@@ -61,6 +61,8 @@ const request = z.looseObject({
   n: z.int().min(1).max(128).nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),
+  return_token_ids: z.boolean().nullish(),
+  return_tokens_as_token_ids: z.boolean().nullish(),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
 });
@@ -90,6 +92,8 @@ export const chat: Dialect = {
       stop: typeof given.stop === 'string' ? [given.stop] : (given.stop ?? []),
       n: given.n ?? 1,
       topLogprobs: given.logprobs ? (given.top_logprobs ?? 0) : undefined,
+      tokenIds: given.return_token_ids ?? false,
+      namesTokensById: given.return_tokens_as_token_ids ?? false,
       stream: given.stream ?? false,
       includeUsage: given.stream_options?.include_usage ?? false,
       overridden: overridden(given, NEUTRAL),
@@ -97,6 +101,7 @@ export const chat: Dialect = {
   },
   body: (asked, reply) => ({
     ...head(reply, 'chat.completion'),
+    ...(reply.answers[0]?.ids && { prompt_token_ids: [...reply.answers[0].ids.prompt] }),
     choices: reply.answers.map((answer, index) => ({
       index,
       message: {
@@ -107,6 +112,7 @@ export const chat: Dialect = {
         ...(answer.calls.length > 0 ? { tool_calls: answer.calls.map(call => callOf(call)) } : {}),
       },
       logprobs: logprobsOf(asked, answer),
+      ...(answer.ids && { token_ids: [...answer.ids.answer] }),
       finish_reason: answer.finish,
     })),
     usage: usageOf(reply),

@@ -24,6 +24,10 @@ export interface AnswerRequest {
   readonly n: number;
   /** Most probable tokens to be given at each place; undefined where no log-probs are asked for. */
   readonly topLogprobs?: number | undefined;
+  /** The ids of prompt and answer are given with the answer, as vLLM and NeMo Gym do. */
+  readonly tokenIds?: boolean | undefined;
+  /** Tokens of log-probs are written `token_id:ID`, as vLLM does. */
+  readonly namesTokensById?: boolean | undefined;
   readonly stream: boolean;
   /** A last event says how many tokens were used. */
   readonly includeUsage: boolean;
@@ -46,6 +50,14 @@ export interface GivenToken {
   readonly top: readonly { readonly token: string; readonly logprob: number }[];
 }
 
+/** What was really sampled, and below what. */
+export interface GivenIds {
+  readonly prompt: Int32Array;
+  /** [n] with [n] log-probs. */
+  readonly answer: Int32Array;
+  readonly logprobs: Float32Array;
+}
+
 export interface GivenAnswer {
   /** Unique in the run; names it when it is rewarded. */
   readonly id: string;
@@ -55,6 +67,8 @@ export interface GivenAnswer {
   readonly finish: 'stop' | 'length' | 'tool_calls';
   readonly stopString: string | undefined;
   readonly tokens: readonly GivenToken[];
+  /** Where they were asked for. */
+  readonly ids?: GivenIds | undefined;
 }
 
 export interface Reply {

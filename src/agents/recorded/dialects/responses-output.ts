@@ -1,4 +1,4 @@
-import type { AnswerRequest, GivenAnswer, Reply } from './contracts.ts';
+import type { AnswerRequest, GivenAnswer, GivenIds, Reply } from './contracts.ts';
 import { tokenLogprobs } from './parts.ts';
 
 export interface OutputItem {
@@ -13,7 +13,7 @@ export function outputOf({ topLogprobs }: AnswerRequest, id: string, answer: Giv
   const { reasoning, content: text, calls, finish } = answer;
   const status = finish === 'length' ? 'incomplete' : 'completed';
   const logprobs = topLogprobs === undefined ? {} : { logprobs: tokenLogprobs(answer.tokens) };
-  return [
+  const items: OutputItem[] = [
     ...(reasoning === undefined
       ? []
       : [{ type: 'reasoning', id: `rs_${own}`, summary: [{ type: 'summary_text', text: reasoning }] } as const]),
@@ -40,6 +40,16 @@ export function outputOf({ topLogprobs }: AnswerRequest, id: string, answer: Giv
         }) as const,
     ),
   ];
+  return answer.ids === undefined ? items : [...items.slice(0, -1), { ...items.at(-1)!, ...bundleOf(answer.ids) }];
+}
+
+/** As NeMo Gym writes it: on the last item of an answer. */
+function bundleOf({ prompt, answer, logprobs }: GivenIds) {
+  return {
+    prompt_token_ids: [...prompt],
+    generation_token_ids: [...answer],
+    generation_log_probs: [...logprobs],
+  };
 }
 
 /** The response object; without a reply as it is before anything was sampled. */
