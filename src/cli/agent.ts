@@ -9,9 +9,11 @@ import { queueAgent } from '../agents/queue/queue-agent.ts';
 import { agentMaker, serviceMaker } from '../agents/queue/registry.ts';
 import { scoredAnswer } from '../agents/scored.ts';
 import { singleTurn } from '../agents/single-turn.ts';
+import { toolAgent } from '../agents/tools/tool-agent.ts';
 import { searchFromOptions, type searchOptions } from '../agents/tree/options.ts';
 import { type TreeSearchOptions, treeSearch } from '../agents/tree/tree-search.ts';
 import { ConfigError } from '../config/error.ts';
+import type { mcpOptions } from '../envs/clients/mcp/options.ts';
 import type { EnvironmentFactory } from '../envs/contracts.ts';
 import { makeEnvironment } from '../envs/registry.ts';
 import { messageOf } from '../episode/failure.ts';
@@ -23,11 +25,12 @@ import type { rlTrainOptions, trainOptions } from '../training/options.ts';
 
 /** The agent that the options choose. @param searched may make trees of its attempts, where they are turns */
 export async function chooseAgent(
-  values: Values<typeof agentChoiceOptions & typeof queueOptions>,
+  values: Values<typeof agentChoiceOptions & typeof queueOptions & typeof mcpOptions>,
   cwd: string,
   searched?: Values<typeof searchOptions>,
 ): Promise<Executor> {
   const search = searched && searchOf(searched);
+  if (values['env.mcp.servers'] !== undefined) return chooseMcpAgent(values, cwd, search);
   if (values['agent.type'] !== undefined) return chooseQueueAgent(values, cwd, search);
   const lost = (['env.type', 'agent.args', 'env.args'] as const).find(
     name => Object.keys(values[name] ?? {}).length > 0,
@@ -70,6 +73,29 @@ async function chooseQueueAgent(
     if (file !== undefined) await loadRegistrations(file, cwd);
     const environment = serviceMaker(service, values['env.args']);
     return withSearch(queueAgent({ agent: agentMaker(agent!, values['agent.args']), environment }), search);
+  } catch (error) {
+    throw new ConfigError([messageOf(error)], { cause: error });
+  }
+}
+
+/** The policy calls the tools of the servers of `env.mcp.servers`; the reward file scores what it ends with. */
+async function chooseMcpAgent(
+  values: Values<typeof agentChoiceOptions & typeof queueOptions & typeof mcpOptions>,
+  cwd: string,
+  search: TreeSearchOptions | undefined,
+): Promise<Executor> {
+  const { 'env.mcp.servers': servers, 'reward.remote_url': reward } = values;
+  const others = (['agent.env', 'agent.type', 'train.agent_func_path'] as const).filter(
+    name => values[name] !== undefined,
+  );
+  if (others.length > 0)
+    throw new ConfigError([`env.mcp.servers makes a tool agent: leave out ${others.join(' and ')}`]);
+  if (reward === undefined)
+    throw new ConfigError(['env.mcp.servers needs reward.remote_url, which scores the episodes']);
+  try {
+    const { mcpToolsFrom } = await import('../envs/clients/mcp/file.ts');
+    const scores = await loadRewardFile(resolve(cwd, reward));
+    return withSearch(toolAgent({ tools: await mcpToolsFrom(servers!, cwd), reward: scores }), search);
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { agentOptions } from '../agents/options.ts';
 import { queueOptions } from '../agents/queue/options.ts';
 import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
+import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { options } from '../options/option.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { progressOptions, tracingOptions, trackingOptions } from '../tracking/options.ts';
@@ -71,6 +72,7 @@ export const evaluationOptions = compose(
   ),
   agentChoiceOptions,
   queueOptions,
+  mcpOptions,
   agentOptions,
   pick(
     rolloutOptions,

@@ -11,6 +11,7 @@ import {
   samplingOptions,
   separateOptions,
 } from '../engines/onnx/options.ts';
+import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { overlapOptions } from '../rollout/overlap-options.ts';
 import { trackingOptions } from '../tracking/options.ts';
@@ -34,6 +35,7 @@ export const rlOptions = compose(
   dataOptions,
   agentChoiceOptions,
   queueOptions,
+  mcpOptions,
   agentOptions,
   searchOptions,
   rolloutOptions,
