@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { Action, Environment } from '../src/envs/index.ts';
-import { environmentSuite } from '../src/testing/index.ts';
+import { declareChecks, environmentSuite } from '../src/testing/index.ts';
 
 const file = new URL('../examples/own-environment/agent.js', import.meta.url);
 const { default: SecondChances } = (await import(file.href)) as { default: new () => Environment };
 const task = { id: 'a', prompt: '130+220', label: '350', metadata: {} };
 
 describe('examples/own-environment', () => {
-  const checks = environmentSuite({ make: () => new SecondChances(), tasks: [task], answers: ['a350', 'a340', 'c1'] });
-  for (const { name, run } of checks) it(name, run);
+  const answers = ['a350', 'a340', 'c1'];
+  declareChecks(environmentSuite({ make: () => new SecondChances(), tasks: [task], answers }), it);
 
   it('gives half the reward for a corrected answer', async () => {
     const environment = new SecondChances();

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { Task } from '../episode/task.ts';
-import { environmentSuite } from '../testing/environment-suite.ts';
 import type { Action, StepResult } from './contracts.ts';
 import { makeEnvironment } from './registry.ts';
 
@@ -70,12 +69,4 @@ describe('calculator', () => {
     expect(results.map(({ metrics }) => metrics!.tool_use)).toEqual([1, 0, 0]);
     expect(await play(['c1+1'], { calls: 0 })).toMatchObject([{ feedback: say('e') }]);
   });
-
-  for (const { name, run } of environmentSuite({
-    make: makeEnvironment('calculator'),
-    tasks: [task, { ...task, prompt: '1/3', label: '0.333333' }],
-    answers: ['c130+220', 'a350', 'c1/3', 'a0.333333', 'c9/0'],
-  })) {
-    it(name, run);
-  }
 });

@@ -1,3 +1,5 @@
+import { uniformInt } from 'pure-rand/distribution/uniformInt';
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { z } from 'zod';
 import type { Message } from '../episode/task.ts';
 import { evaluate, formatNumber } from './arithmetic.ts';
@@ -23,6 +25,21 @@ export const calculator = defineEnvironment({
   parameters: z.strictObject({
     /** Calls that are answered, per episode. */
     calls: z.int().min(0).default(1),
+  }),
+  tasks: [
+    { id: 'addition', prompt: '130+220', label: '350', metadata: {} },
+    { id: 'product', prompt: '12*12-4', label: '140', metadata: {} },
+  ],
+  players: () => ({
+    // Numbers to 999; it calls or answers, each half of the time.
+    random: ({ seed }) => {
+      const dice = xoroshiro128plus(seed | 0);
+      const number = () => uniformInt(dice, 0, 999);
+      return () => (uniformInt(dice, 0, 1) === 0 ? `c${number()}+${number()}` : `a${number()}`);
+    },
+    oracle: ({ task }) => {
+      return () => `a${task.label}`;
+    },
   }),
   make({ calls }) {
     let left = calls;

@@ -5,12 +5,19 @@ export type {
   Environment,
   EnvironmentContext,
   EnvironmentFactory,
+  Player,
   Reset,
   StepResult,
 } from './contracts.ts';
-export { defineEnvironment, type EnvironmentDefinition } from './definition.ts';
+export { defineEnvironment, type EnvironmentDefinition, type Players } from './definition.ts';
 export { nim, nimPlayer } from './games/nim.ts';
-export { listEnvironments, makeEnvironment, registerEnvironment } from './registry.ts';
+export {
+  listEnvironments,
+  makeEnvironment,
+  type OpenedEnvironment,
+  openEnvironment,
+  registerEnvironment,
+} from './registry.ts';
 export { type PoolOptions, resourcePool } from './resources/pool.ts';
 export type { ResourcePool, ResourceSpec, Tool, ToolContext, ToolResult } from './tools/contracts.ts';
 export { defineTool } from './tools/define.ts';

@@ -1,8 +1,9 @@
 import { explain } from '../episode/explain.ts';
+import type { Task } from '../episode/task.ts';
 import { editDistance } from '../options/nearest.ts';
 import { calculator } from './calculator.ts';
 import type { EnvironmentFactory } from './contracts.ts';
-import type { EnvironmentDefinition } from './definition.ts';
+import type { EnvironmentDefinition, Players } from './definition.ts';
 import { textGames } from './games/gem/index.ts';
 import { guessNumber } from './games/guess-number.ts';
 
@@ -31,15 +32,46 @@ export function listEnvironments(): EnvironmentDefinition[] {
   return [...known.keys()].sort().flatMap(name => known.get(name)!);
 }
 
+/** A factory of one environment for each episode; see `openEnvironment`. */
+export function makeEnvironment(name: string, parameters: Readonly<Record<string, unknown>> = {}): EnvironmentFactory {
+  return openEnvironment(name, parameters).make;
+}
+
+/** A known environment with its parameters: what playing and evaluating need of it. */
+export interface OpenedEnvironment {
+  readonly definition: EnvironmentDefinition;
+  readonly make: EnvironmentFactory;
+  /** Answers after which an episode is over; undefined where only the agent's limit ends it. */
+  readonly maxTurns: number | undefined;
+  /** At least one. */
+  readonly tasks: readonly Task[];
+  /** Undefined where the definition has none. */
+  readonly players: Players | undefined;
+}
+
 /**
- * A factory of one environment for each episode. `name` may carry a version (`calculator@1`), else the newest is meant.
+ * `name` may carry a version (`calculator@1`), else the newest is meant.
  * @throws Error naming the nearest known environments, or the parameter that is wrong: before the first episode
  */
-export function makeEnvironment(name: string, parameters: Readonly<Record<string, unknown>> = {}): EnvironmentFactory {
-  const definition = find(name);
+export function openEnvironment(name: string, parameters: Readonly<Record<string, unknown>> = {}): OpenedEnvironment {
+  return openDefinition(find(name), parameters, name);
+}
+
+/** The same for a definition that need not be known; `name` is how a fault speaks of it. */
+export function openDefinition(
+  definition: EnvironmentDefinition,
+  parameters: Readonly<Record<string, unknown>> = {},
+  name: string = definition.name,
+): OpenedEnvironment {
   const parsed = definition.parameters.safeParse(parameters);
   if (!parsed.success) throw new Error(`environment ${name}: ${explain(parsed.error, parameters)}`);
-  return () => definition.make(parsed.data);
+  return {
+    definition,
+    make: () => definition.make(parsed.data),
+    maxTurns: definition.maxTurns?.(parsed.data),
+    tasks: definition.tasks ?? [{ id: definition.name, prompt: '', label: '', metadata: {} }],
+    players: definition.players?.(parsed.data),
+  };
 }
 
 function find(name: string): EnvironmentDefinition {

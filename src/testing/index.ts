@@ -1,6 +1,7 @@
 export { type BigramPolicy, type BigramPolicyOptions, bigramPolicy } from './bigram-policy.ts';
 export { BYTE_SPECIAL, byteRenderer } from './byte-tokenizer.ts';
-export type { Check } from './check.ts';
+export { type Check, type CheckReport, type Declare, declareChecks, runChecks } from './check.ts';
+export { playerScores } from './environment-episode.ts';
 export { type EnvironmentSuiteOptions, environmentSuite } from './environment-suite.ts';
 export { type LearnerFeature, type LearnerSuiteOptions, learnerSuite } from './learner-suite.ts';
 export {

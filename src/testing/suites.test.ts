@@ -9,7 +9,7 @@ import {
   type Sampler,
 } from '../engines/contracts.ts';
 import { type BigramPolicy, bigramPolicy } from './bigram-policy.ts';
-import type { Check } from './check.ts';
+import { type Check, declareChecks } from './check.ts';
 import { learnerSuite } from './learner-suite.ts';
 import { samplerSuite } from './sampler-suite.ts';
 import { scriptedSampler } from './scripted-sampler.ts';
@@ -17,7 +17,7 @@ import { scriptedSampler } from './scripted-sampler.ts';
 const V = 17;
 
 function register(checks: readonly Check[]): void {
-  for (const { name, run, skip } of checks) it.skipIf(skip !== undefined)(skip ? `${name}: ${skip}` : name, run);
+  declareChecks(checks, it);
 }
 
 /** Ends never, and differs from seed to seed. */
@@ -164,6 +164,18 @@ describe('learnerSuite', () => {
           return run(advantages ? { ...batch, inputs: { advantages } } : batch, loss);
         }),
       /however a batch is split/,
+    ],
+    [
+      'tears pairs apart',
+      learner =>
+        changed(
+          learner,
+          'forwardBackward',
+          run =>
+            ({ together: _, ...batch }, loss) =>
+              run(batch, loss),
+        ),
+      /compares sequences that belong together/,
     ],
     ['never forgets a gradient', learner => changed(learner, 'zeroGrad', () => async () => undefined), /zeroGrad/],
     [

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, Task } from '../../episode/task.ts';
-import { environmentSuite } from '../../testing/environment-suite.ts';
 import type { Action, Environment, StepResult } from '../contracts.ts';
 import { makeEnvironment } from '../registry.ts';
 
@@ -97,13 +96,4 @@ describe('guess-number', () => {
     expect(observation).toEqual([{ role: 'user', content: '0-99' }]);
     expect(() => makeEnvironment('guess-number', { low: 9 })).toThrow(/low and high must be/);
   });
-
-  for (const { name, run } of environmentSuite({
-    make: makeEnvironment('guess-number'),
-    tasks: [task],
-    answers: ['1', '2', '3', '4', '5', '6', '7', '8'],
-    maxTurns: 3,
-  })) {
-    it(name, run);
-  }
 });

@@ -28,6 +28,26 @@ export const guessNumber = defineEnvironment({
       ({ low, high }) => low >= 0 && high >= low && high <= 1_000_000,
       'low and high must be 0 <= low <= high <= 1000000',
     ),
+  maxTurns: ({ guesses }) => guesses,
+  players: ({ low, high }) => ({
+    random: ({ seed }) => {
+      // Not the stream that the number is drawn from.
+      const dice = xoroshiro128plus(Math.imul(seed + 1, 0x9e3779b1));
+      return () => `${uniformInt(dice, low, high)}`;
+    },
+    // By halves, from what it is told alone.
+    oracle: () => {
+      let [from, to] = [low, high];
+      let middle = 0;
+      return seen => {
+        const told = typeof seen === 'string' ? seen : (seen.at(-1)?.content ?? '');
+        if (told === '<') to = middle - 1;
+        if (told === '>') from = middle + 1;
+        middle = Math.floor((from + to) / 2);
+        return `${middle}`;
+      };
+    },
+  }),
   make({ low, high, guesses }) {
     let secret = low;
     let asked = 0;

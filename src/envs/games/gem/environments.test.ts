@@ -1,26 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { environmentSuite } from '../../../testing/environment-suite.ts';
 import { listEnvironments, makeEnvironment } from '../../registry.ts';
-import { GAMES, textGames } from './index.ts';
-import { PythonRandom } from './python-random.ts';
-import { startGame } from './text-game.ts';
+import { textGames } from './index.ts';
 
 const task = { id: 't', prompt: '', label: '', metadata: {} };
 const { signal } = new AbortController();
 const nothing = { actionTokens: new Int32Array(), observationText: '', label: '', task, turn: 0, signal };
 
-const levels = GAMES.flatMap(family =>
-  [...Object.keys(family.levels), 'random'].map(level => ({ family, level, id: `game:${family.name}-v0-${level}` })),
-);
-
-describe.each(levels)('$id', ({ family, level, id }) => {
-  const dice = new PythonRandom(5);
-  const game = startGame(family, level, {}, new PythonRandom(0));
-  const answers = Array.from({ length: 12 }, () => family.randomMove(game, dice));
-  // No level has more turns than the 100 of extreme-hard 2048.
-  const checks = environmentSuite({ make: makeEnvironment(id), tasks: [task], answers, maxTurns: 100 });
-  for (const { name, run } of checks) it(name, run);
-
+describe.each(textGames.map(({ name }) => name))('%s', id => {
   it.each([
     ['a megabyte of text', 'a'.repeat(1 << 20)],
     ['a megabyte of digits', `\\boxed{${'9'.repeat(1 << 20)}`],
