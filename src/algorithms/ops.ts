@@ -29,7 +29,7 @@ export interface Ops<T> {
   stopGradient(a: T): T;
   /** Sum over all positions: a scalar. */
   sum(a: T): T;
-  /** Sum over the positions of each sequence, given back at each of its positions. */
+  /** Sum over the positions of each sequence (of each pair, in a batch of pairs), given back at each of its positions. */
   sequenceSum(a: T): T;
 }
 

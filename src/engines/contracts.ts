@@ -99,6 +99,11 @@ export interface LearnerBatch {
 export interface LossBatch extends LearnerBatch {
   /** name → per sequence [P] */
   readonly inputs: Readonly<Record<string, readonly Float32Array[]>>;
+  /**
+   * So many neighbours are compared with each other (2 for pairs): they are never torn apart into different calls, and
+   * `sequenceSum` adds over all of them. 1 when not given; it divides the number of sequences.
+   */
+  readonly together?: number | undefined;
 }
 
 export interface ForwardResult {

@@ -6,6 +6,7 @@ import { evaluate } from '../algorithms/numeric.ts';
 import type { GenerateRequest, Learner, LearnerBatch } from '../engines/contracts.ts';
 import { BigramTable, entropy } from './bigram-table.ts';
 import { type ScriptedSampler, type ScriptedToken, scriptedSampler } from './scripted-sampler.ts';
+import { unitLengths } from './units.ts';
 
 export interface BigramPolicyOptions {
   readonly vocabularySize: number;
@@ -131,7 +132,7 @@ function bigramLearner(table: BigramTable, contextLength: number): Learner {
       const flat = places.flat();
       const distributions = flat.map(({ previous }) => table.logprobs(previous, temperature));
       const result = evaluate(loss, {
-        sequences: places.map(sequence => sequence.length),
+        sequences: unitLengths(places, batch.together),
         logprobs: flat.map(({ token }, i) => distributions[i]![token]!),
         entropy: distributions.map(entropy),
         inputs: Object.fromEntries(

@@ -6,6 +6,7 @@ import { evaluate } from '../algorithms/numeric.ts';
 import type { Loss } from '../algorithms/ops.ts';
 import type { Learner, LearnerSequence, LossBatch } from '../engines/contracts.ts';
 import { type Check, checkUnless } from './check.ts';
+import { unitLengths } from './units.ts';
 
 export interface LearnerSuiteOptions {
   /** A learner at version 0 with the same weights each time; asked for once by each check. Who makes it closes it. */
@@ -30,6 +31,17 @@ const LOSS: Loss = {
   build(ops, { logprobs, entropy, inputs }) {
     const gain = ops.add(ops.mul(inputs.advantages!, logprobs), ops.mul(ops.constant(0.1), entropy!));
     return { loss: ops.neg(ops.sum(gain)), metrics: { entropy: ops.sum(entropy!), logprobs: ops.sum(logprobs) } };
+  },
+};
+
+/** Compares the sequences of a pair: nothing but their difference counts. */
+const PAIRED: Loss = {
+  key: 'suite-pairs',
+  inputs: ['direction'],
+  entropy: false,
+  build(ops, { logprobs, inputs }) {
+    const difference = ops.sequenceSum(ops.mul(inputs.direction!, logprobs));
+    return { loss: ops.sum(ops.softplus(ops.neg(difference))), metrics: { difference: ops.sum(difference) } };
   },
 };
 
@@ -129,6 +141,27 @@ export function learnerSuite(options: LearnerSuiteOptions): Check[] {
       const { gradNorm } = await learner.optimizerStep({ lr: 0 });
       await learner.forwardBackward(batch, LOSS);
       assertClose([(await learner.optimizerStep({ lr: 0 })).gradNorm], [gradNorm], gradNorm, 'gradient norm');
+    }),
+
+    check('compares sequences that belong together, and tears none of them apart', async learner => {
+      const even = slice(batch, 0, batch.sequences.length - (batch.sequences.length % 2));
+      const { logprobs } = await learner.forward(even);
+      const direction = logprobs.map((values, i) => new Float32Array(values.length).fill(i % 2 === 0 ? 1 : -1));
+      const pairs = { ...even, together: 2, inputs: { direction } };
+      const flat = (arrays: readonly Float32Array[]) => arrays.flatMap(array => [...array]);
+      const expected = evaluate(PAIRED, {
+        sequences: unitLengths(logprobs, 2),
+        logprobs: flat(logprobs),
+        inputs: { direction: flat(direction) },
+      });
+      const { loss, difference } = await learner.forwardBackward(pairs, PAIRED);
+      await learner.zeroGrad();
+      assertClose([loss!], [expected.loss], Math.abs(expected.loss), 'loss');
+      assertClose([difference!], [expected.metrics.difference!], Math.abs(expected.loss), 'difference');
+      await assert.rejects(
+        learner.forwardBackward({ ...pairs, together: even.sequences.length + 1 }, PAIRED),
+        /together must be/,
+      );
     }),
 
     check('carries out calls in the order in which they were made', async learner => {

@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { evaluate } from '../algorithms/numeric.ts';
 import type { Critic, LearnerBatch } from '../engines/contracts.ts';
+import { unitLengths } from './units.ts';
 
 /**
  * The smallest critic that really learns: one value for each token that may come before the predicted one, all 0 at
@@ -31,7 +32,7 @@ export function tableCritic(vocabularySize: number): Critic {
       const states = statesOf(batch);
       const flat = states.flat();
       const result = evaluate(loss, {
-        sequences: states.map(sequence => sequence.length),
+        sequences: unitLengths(states, batch.together),
         logprobs: new Float64Array(flat.length),
         values: flat.map(state => table[state]!),
         inputs: Object.fromEntries(

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LearnerSequence } from '../contracts.ts';
-import { checkSequence, inputTokens, membership, microBatches, packBatch } from './batch.ts';
+import { checkSequence, inputTokens, microBatches, packBatch } from './batch.ts';
 import { packedIndex } from './rows.ts';
 import { growTree } from './tree.ts';
 
@@ -82,10 +82,6 @@ describe('packBatch', () => {
       }),
     );
   });
-});
-
-it('says which position belongs to which sequence', () => {
-  expect([...membership([0, 2, 2, 3])]).toEqual([1, 1, 0, 0, 0, 0, 0, 0, 1]);
 });
 
 describe('checkSequence', () => {

@@ -109,14 +109,6 @@ export function packBatch(sequences: readonly LearnerSequence[], config: Attenti
   return { symbols, feeds: { ...rowFeeds(rows), tokens, ...predictions }, rows, offsets };
 }
 
-/** [S, P] with 1 where position p belongs to sequence s. */
-export function membership(offsets: readonly number[]): Float32Array {
-  const P = offsets.at(-1)!;
-  const matrix = new Float32Array((offsets.length - 1) * P);
-  for (let s = 0; s + 1 < offsets.length; s++) matrix.fill(1, s * P + offsets[s]!, s * P + offsets[s + 1]!);
-  return matrix;
-}
-
 /** Refuses what would silently train on the wrong thing. */
 export function checkSequence(
   sequence: LearnerSequence,

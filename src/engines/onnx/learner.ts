@@ -3,7 +3,7 @@ import { input, type Node } from '../../nn/graph.ts';
 import { trainingForm, valueForm, type Weights, weightInputs } from '../../nn/models/decoder.ts';
 import { emit } from '../../nn/onnx.ts';
 import type { ForwardResult, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
-import { checkSequence, inputTokens, membership, microBatches, type PackedBatch, packBatch } from './batch.ts';
+import { checkSequence, inputTokens, microBatches, type PackedBatch, packBatch } from './batch.ts';
 import type { Device } from './device.ts';
 import { Gradient } from './gradient.ts';
 import { HeadBlocks } from './head-blocks.ts';
@@ -15,6 +15,7 @@ import { packedPositions } from './positions.ts';
 import { PutAway } from './put-away.ts';
 import { created, Session } from './session.ts';
 import { symbolicOps } from './symbolic.ts';
+import { checkTogether, membership, unitBatches, unitsOf } from './units.ts';
 
 export interface LearnerOptions {
   readonly threads: number;
@@ -123,14 +124,18 @@ export class OnnxLearnerCore {
   async forwardBackward(batch: LossBatch, program: LossProgram): Promise<Record<string, number>> {
     this.#check(batch);
     checkLossInputs(batch, program, this.#predicts);
+    checkTogether(batch);
+    const { together = 1 } = batch;
     const training = await this.#trainingSession(program);
     const totals: Record<string, number> = { loss: 0 };
     for (const name of training.metrics) totals[name] = 0;
-    for (const { indices, packed } of this.#micro(batch)) {
+    for (const { indices, packed } of this.#micro(batch, together)) {
       const feeds: Feeds = { ...this.#feeds(packed, batch.temperature), ...this.#views(this.#model.weights) };
       for (const name of program.inputs) feeds[`loss.${name}`] = gather(batch.inputs[name]!, indices, packed.symbols.P);
-      if (training.needsMembership) feeds.membership = membership(packed.offsets);
-      const outputs = await training.session.run(feeds, packed.symbols, { outputs: this.#gradient.outputs() });
+      const units = unitsOf(indices, together);
+      if (training.needsMembership) feeds.membership = membership(packed.offsets, units);
+      const symbols = { ...packed.symbols, S: units.at(-1)! + 1 };
+      const outputs = await training.session.run(feeds, symbols, { outputs: this.#gradient.outputs() });
       this.#gradient.add(outputs, packed.feeds.tokens);
       totals.loss! += (outputs.loss as Float32Array)[0]!;
       for (const name of training.metrics) totals[name]! += (outputs[`metric.${name}`] as Float32Array)[0]!;
@@ -216,12 +221,16 @@ export class OnnxLearnerCore {
     if (!(batch.temperature > 0)) throw new Error(`the learner needs a temperature above 0, got ${batch.temperature}`);
   }
 
-  *#micro(batch: LearnerBatch): Generator<{ indices: number[]; packed: PackedBatch }> {
+  *#micro(batch: LearnerBatch, together = 1): Generator<{ indices: number[]; packed: PackedBatch }> {
     // A sequence without predictions has nothing to compute.
     const used = batch.sequences.flatMap((sequence, index) => (sequence.predict.includes(1) ? [index] : []));
     const { maxTokens, treePacking = true } = this.#options;
     const inputs = used.map(index => inputTokens(batch.sequences[index]!));
-    for (const group of microBatches(inputs, maxTokens, treePacking)) {
+    const groups =
+      together === 1
+        ? microBatches(inputs, maxTokens, treePacking)
+        : unitBatches(inputs, unitsOf(used, together), maxTokens, treePacking);
+    for (const group of groups) {
       const indices = group.map(position => used[position]!);
       const sequences = indices.map(index => batch.sequences[index]!);
       yield { indices, packed: packBatch(sequences, this.#model.config, treePacking) };

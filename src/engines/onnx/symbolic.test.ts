@@ -6,10 +6,10 @@ import type { Loss, LossContext, Ops } from '../../algorithms/ops.ts';
 import { gradients } from '../../nn/derivative.ts';
 import { input } from '../../nn/graph.ts';
 import { emit } from '../../nn/onnx.ts';
-import { membership } from './batch.ts';
 import { record, replay } from './loss-program.ts';
 import { Session } from './session.ts';
 import { symbolicOps } from './symbolic.ts';
+import { membership } from './units.ts';
 
 const VARIABLES = ['logprobs', 'entropy', 'values'] as const;
 
@@ -38,7 +38,7 @@ async function symbolic(loss: Loss) {
       for (const count of sequences) offsets.push(offsets.at(-1)! + count);
       const feeds = Object.fromEntries(Object.entries(inputs).map(([name, values]) => [`loss.${name}`, values]));
       const results = await session.run(
-        { ...variables, ...feeds, membership: membership(offsets) },
+        { ...variables, ...feeds, membership: membership(offsets, [...sequences.keys()]) },
         { P: offsets.at(-1)!, S: sequences.length },
       );
       return results as Record<string, Float32Array>;
