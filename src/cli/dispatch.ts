@@ -24,6 +24,7 @@ export const COMMANDS: Commands = {
   rl: { summary: 'Train a policy by reinforcement learning', load: () => import('./rl.ts') },
   sft: { summary: 'Train a policy on demonstrations', load: () => import('./sft.ts') },
   eval: { summary: 'Evaluate a policy on tasks', load: () => import('./eval.ts') },
+  play: { summary: 'Play an environment yourself', load: () => import('./play.ts') },
   generate: { summary: 'Let a policy answer a prompt', load: () => import('./generate.ts') },
   serve: { summary: 'Serve a policy to agents of other processes and record them', load: () => import('./serve.ts') },
   merge: { summary: 'Merge a LoRA adapter into its model', load: () => import('./merge.ts') },
@@ -100,10 +101,18 @@ tokenloop <command> --help lists the options of a command; --verbose shows the s
 function commandHelp({ name, options, details }: Command, summary: string): string {
   return `tokenloop ${name}: ${summary}
 
-tokenloop ${name} [--config file.yaml] [--dotted.flag value] [dotted.key=value]
+tokenloop ${[name, ...bareWords(options)].join(' ')} [--config file.yaml] [--dotted.flag value] [dotted.key=value]
 ${details ? `\n${details}\n` : ''}
 ${helpText(options)}
 `;
+}
+
+/** Options that are given as bare words, by their last names: `<env>`. */
+function bareWords(options: Options): string[] {
+  const placed = Object.entries(options).filter(([, { position }]) => position !== undefined);
+  return placed
+    .sort(([, a], [, b]) => a.position! - b.position!)
+    .map(([option]) => `[${option.slice(option.lastIndexOf('.') + 1)}]`);
 }
 
 /** Of this package, from its package.json, which lies two folders above both src/cli and dist/cli. */

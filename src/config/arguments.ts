@@ -13,8 +13,8 @@ const OVERRIDE = /^([A-Za-z_][\w-]*(?:\.[\w-]+)*)=([\s\S]*)$/;
 const isFlag = (word: string) => /^--\w/.test(word);
 
 /**
- * Reads `--name value`, `--name=value`, `--name` and `--no-name` (switches), `--name a b c` (lists), `name=value` and
- * `--config file`. Words that are none of these are faults. Names are checked by the caller.
+ * Reads `--name value`, `--name=value`, `--name` and `--no-name` (switches), `--name a b c` (lists), `name=value`,
+ * `--config file`, and bare words where options say so (`Option.position`). Other words are faults. Names are checked by the caller.
  */
 export function readArguments(
   options: Options,
@@ -22,6 +22,7 @@ export function readArguments(
   faults: string[],
 ): { readonly assignments: readonly Assignment[]; readonly configFile?: string } {
   const assignments: Assignment[] = [];
+  const bare: string[] = [];
   let configFile: string | undefined;
   let at = 0;
 
@@ -71,7 +72,12 @@ export function readArguments(
     }
     const override = OVERRIDE.exec(word);
     if (override) assignments.push({ name: override[1]!, label: override[1]!, words: [override[2]!] });
-    else faults.push(`${word}: not an option; write --name value or name=value`);
+    else bare.push(word);
+  }
+  for (const [place, word] of bare.entries()) {
+    const name = Object.keys(options).find(one => options[one]!.position === place);
+    if (name === undefined) faults.push(`${word}: not an option; write --name value or name=value`);
+    else assignments.push({ name, label: name, words: [word] });
   }
   return { assignments, ...(configFile ? { configFile } : {}) };
 }

@@ -20,7 +20,8 @@ export function compose<const Parts extends readonly Options[]>(...parts: Parts)
   for (const part of parts) {
     for (const [name, option] of Object.entries(part)) {
       claim(name, name);
-      for (const alias of option.aliases ?? []) claim(alias, name);
+      for (const alias of [...(option.aliases ?? []), ...(option.short === undefined ? [] : [option.short])])
+        claim(alias, name);
       const { required, value } = defaultOf(option);
       if (!required && value !== undefined && !option.schema.safeParse(value).success) {
         throw new Error(`the default of ${name} is not a value that ${name} accepts`);

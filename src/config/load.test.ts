@@ -129,6 +129,20 @@ run.dir: runs/x
     });
   });
 
+  it('takes bare words and short forms where options have them', () => {
+    const placed = options({
+      'play.env': { schema: z.string().optional(), help: 'Environment', position: 0, short: 'env' },
+      'play.seed': { schema: z.int().default(1), help: 'Seed', position: 1 },
+    });
+    const of = (...argv: string[]) => resolve(placed, { argv, cwd });
+    const both = { 'play.env': 'chess', 'play.seed': 7 };
+    expect(of('chess', '7')).toEqual({ values: both, notices: [] });
+    expect(of('--env', 'chess', '--play.seed', '7')).toEqual({ values: both, notices: [] });
+    expect(of('go', '--env', 'chess', 'play.seed=7').values).toEqual({ 'play.env': 'go', 'play.seed': 7 });
+    expect(() => of('chess', '7', '8')).toThrow('8: not an option; write --name value or name=value');
+    expect(() => of('chess', 'often')).toThrow('play.seed is "often"; expected an integer');
+  });
+
   it('understands older names everywhere and says so once each', () => {
     const { values, notices } = resolved('--learning_rate 0.1 async_train=true', 'pretrain: big\n');
     expect(values).toMatchObject({

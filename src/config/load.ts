@@ -53,7 +53,7 @@ export function resolve<T extends Options>(
       faults.push(`${assignment.label}: ${found.fault}`);
       continue;
     }
-    if (found.name !== assignment.name) {
+    if (found.name !== assignment.name && options[found.name]!.short !== assignment.name) {
       notices.push(`${assignment.label} is an older name of ${found.name}; both are understood`);
     }
     const raw = 'words' in assignment ? fromWords(options[found.name]!, assignment.words) : assignment.value;

@@ -12,6 +12,10 @@ export interface Option<T = unknown> {
   readonly unit?: string;
   /** Older or foreign names for the same thing (OpenRLHF's underscore flags). */
   readonly aliases?: readonly string[];
+  /** A short form for the command line (`--env` for `--eval.env`). */
+  readonly short?: string;
+  /** Its value may stand on the command line as a bare word: the first one (0), the second one (1). */
+  readonly position?: number;
   /**
    * A record that takes `key=value` words of the command line that name no option, when the option named here is given:
    * whoever reads the record refuses keys that it does not know.

@@ -69,7 +69,8 @@ export const agentChoiceOptions = options({
   },
   'agent.env_parameters': {
     schema: z.record(z.string(), z.unknown()).default({}),
-    help: 'Parameters of agent.env, as in {calls: 2}',
+    help: 'Parameters of agent.env, as in {calls: 2}; calls=2 alone means the same',
+    restOf: 'agent.env',
   },
   'train.agent_func_path': {
     schema: z.string().min(1).optional(),
