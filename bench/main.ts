@@ -37,6 +37,10 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: 'training with shared prefixes beside the same batch unshared; arguments: names of models (0.75M …)',
     load: () => import('./tree.ts'),
   },
+  search: {
+    help: 'solved tasks per sampled token: search trees beside chains at an equal token budget, five seeds',
+    load: () => import('./search.ts'),
+  },
   memory: {
     help: 'peak memory of learning, each case in a process of its own; arguments: vocabulary, activations, parts, optimizers',
     load: () => import('./memory.ts'),

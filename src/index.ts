@@ -1,5 +1,6 @@
 export type { EpisodeLimits, Executor, ExecutorContext, Policy } from './agents/contracts.ts';
-export { type FoldOptions, type HistoryOptions, withoutReasoning } from './agents/folding.ts';
+export { type FoldOptions, type HistoryOptions, onlyCalls, withoutReasoning } from './agents/folding.ts';
+export { EXECUTION_MODES, type ExecutionMode } from './agents/modes.ts';
 export { multiTurn } from './agents/multi-turn.ts';
 export type {
   BundledGenerationOutputs,

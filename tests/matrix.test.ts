@@ -89,20 +89,18 @@ describe('the modes', () => {
     }
   });
 
-  it('are all that there are: what makes an executor is one, unless it makes it of another', () => {
+  it('are all that there are: whoever records an episode is one', () => {
     const root = new URL('../src/agents/', import.meta.url);
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
-      file => file.endsWith('.ts') && !file.endsWith('.test.ts'),
+      file => file.endsWith('.ts') && !file.endsWith('.test.ts') && file !== 'session.ts',
     );
-    const makers = files.flatMap(file =>
-      [...readFileSync(new URL(file, root), 'utf8').matchAll(/^export function (\w+)\(([^)]*)\): Executor\b/gm)]
-        .filter(([, , parameters]) => !/: Executor\b/.test(parameters!))
-        .map(([, name]) => name!),
-    );
-    expect(makers.sort()).toEqual(
-      Object.values(EXECUTION_MODES)
-        .map(({ name }) => name)
-        .sort(),
-    );
+    const makers = files.flatMap(file => {
+      const source = readFileSync(new URL(file, root), 'utf8');
+      if (!source.includes('recordEpisode(')) return [];
+      return [...source.matchAll(/^export function (\w+)\([^)]*\): Executor\b/gm)].map(([, name]) => name!);
+    });
+    const known = Object.values(EXECUTION_MODES).map(({ name }) => name);
+    // It plays episodes of servers of another kind, beside which its own tests put it.
+    expect(makers.filter(name => name !== 'nemoGym').sort()).toEqual(known.sort());
   });
 });

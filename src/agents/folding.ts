@@ -1,14 +1,17 @@
 import { EpisodeError } from '../episode/failure.ts';
 import type { Image, Message } from '../episode/task.ts';
-import { splitReasoning, type ToolSchema } from '../text/tool-calls/dialect.ts';
+import { splitReasoning, type ToolDialect, type ToolSchema } from '../text/tool-calls/dialect.ts';
+import { react } from '../text/tool-calls/react.ts';
 import type { Answer, Session } from './session.ts';
 import { Transcript } from './transcript.ts';
 
 export interface FoldOptions {
-  /** Fold after so many answers since the last time. At least one of both is given. */
+  /** Fold after so many answers since the last time. At least one of this, `tokens` and `tool` is given. */
   readonly turns?: number | undefined;
   /** Fold when so many tokens would be in the context. */
   readonly tokens?: number | undefined;
+  /** The policy may fold by itself, by a tool `summarize` that is offered beside the others: of tool agents only. */
+  readonly tool?: boolean | undefined;
   /** How the policy is asked for a summary, as a user. */
   readonly request?: string | undefined;
 }
@@ -20,37 +23,39 @@ const REQUEST =
 export interface HistoryOptions {
   readonly fold?: FoldOptions | undefined;
   /**
-   * What later turns see of an answer, from its text with special tokens: `withoutReasoning`, say. Where that is less
-   * than all of it each turn is a root segment of its own, trained in the context that it was sampled in. All of it when
-   * not given.
+   * What later turns see of an answer, from its text with special tokens: `withoutReasoning` or `onlyCalls`, say. Where
+   * that is less than all of it each turn is a root segment of its own, trained in the context that it was sampled in.
+   * All of it when not given.
    */
-  readonly keep?: ((content: string) => string) | undefined;
+  readonly keep?: ((content: string, dialect: ToolDialect) => string) | undefined;
 }
 
-/** The transcript that the options ask for. @throws RangeError for a fold that never happens */
+/** The transcript that the options ask for; `dialect` is that of calls, the checkpoint's when not given. */
 export function transcriptOf(
   session: Session,
   beginning: string | readonly Message[],
-  { fold, keep }: HistoryOptions,
-  tools?: readonly ToolSchema[],
+  { fold, keep: keepOf }: HistoryOptions,
+  { tools, dialect }: { readonly tools?: readonly ToolSchema[] | undefined; readonly dialect?: ToolDialect } = {},
 ): Transcript {
+  const spoken = dialect ?? session.context.renderer.toolDialect ?? react;
+  const keep = keepOf && ((content: string) => keepOf(content, spoken));
   return fold === undefined
     ? new Transcript(session, beginning, tools, keep)
     : new FoldingTranscript(session, beginning, fold, tools, keep);
 }
 
 /**
- * Context folding: the policy is asked for a summary, and goes on in a new root segment with what it was given first
+ * Context folding: the policy is asked for a summary, or gives one by itself, and goes on in a new root segment with what it was given first
  * and the latest summary. The summary is a step that earns nothing by itself; the leaves are parts of one attempt, so
  * what comes later credits it. It is asked for only behind a turn with the environment or with tools, so an episode
  * cannot consist of summaries.
  */
-class FoldingTranscript extends Transcript {
+export class FoldingTranscript extends Transcript {
   readonly #session: Session;
   readonly #fold: FoldOptions;
   readonly #beginning: readonly Message[];
   readonly #tools: readonly ToolSchema[] | undefined;
-  readonly #keep: HistoryOptions['keep'];
+  readonly #keep: ((content: string) => string) | undefined;
   #now: Transcript;
   #turns = 0;
 
@@ -59,9 +64,8 @@ class FoldingTranscript extends Transcript {
     beginning: string | readonly Message[],
     fold: FoldOptions,
     tools: readonly ToolSchema[] | undefined,
-    keep: HistoryOptions['keep'],
+    keep: ((content: string) => string) | undefined,
   ) {
-    checkFold(fold);
     if (typeof beginning === 'string') {
       throw new EpisodeError(
         'environment',
@@ -91,8 +95,14 @@ class FoldingTranscript extends Transcript {
     if (asked === undefined) return undefined;
     const summary = await session.answer(asked, { maxTokens: session.context.limits.maxNewTokens });
     session.recorder.step({ segment: summary.segment, reward: 0, finishReason: summary.generation.finishReason });
+    return this.fold(summary.text);
+  }
+
+  /** Goes on with the beginning and `summary`. Returns the segment to answer below; undefined when they do not fit. */
+  fold(summary: string): number | undefined {
+    const session = this.#session;
     session.addMetrics({ folds: 1 });
-    const kept = [...this.#beginning, { role: 'user', content: `Summary of what happened so far:\n${summary.text}` }];
+    const kept = [...this.#beginning, { role: 'user', content: `Summary of what happened so far:\n${summary}` }];
     const { renderer } = session.context;
     const prompt = renderer.prompt(kept, this.#tools === undefined ? undefined : { tools: this.#tools });
     if (!session.fits(0, prompt.length)) return undefined;
@@ -108,9 +118,23 @@ export function withoutReasoning(content: string): string {
   return splitReasoning(content).rest.trimStart();
 }
 
+/**
+ * The calls of an answer as they were written, so that a history has calls and observations only; an answer without a
+ * call without what was thought before it.
+ */
+export function onlyCalls(content: string, dialect: ToolDialect): string {
+  const { written } = dialect.parse(content);
+  return written === '' ? withoutReasoning(content) : written;
+}
+
 /** @throws RangeError for options that never fold, or before the first answer */
-export function checkFold({ turns, tokens }: FoldOptions): void {
-  if (turns === undefined && tokens === undefined) throw new RangeError('folding needs a number of turns or of tokens');
+export function checkFold({ turns, tokens, tool, request }: FoldOptions): void {
+  const isAsked = turns !== undefined || tokens !== undefined;
+  if (!isAsked && !tool) throw new RangeError('folding needs a number of turns or of tokens, or the tool');
+  if (!isAsked && request !== undefined)
+    throw new RangeError(
+      'folding: the policy is asked for a summary after a number of turns or tokens only; leave out the request',
+    );
   for (const [name, value] of Object.entries({ turns, tokens })) {
     if (value !== undefined && !(value >= 1)) throw new RangeError(`folding: ${name} is ${value}; expected 1 or more`);
   }

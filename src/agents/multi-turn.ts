@@ -1,7 +1,7 @@
 import type { EnvironmentFactory } from '../envs/contracts.ts';
 import type { Outcome } from '../episode/episode.ts';
 import type { Executor } from './contracts.ts';
-import type { HistoryOptions } from './folding.ts';
+import { checkFold, type HistoryOptions } from './folding.ts';
 import { recordEpisode, type Session } from './session.ts';
 import { ask, begin, makeEnvironment, step, type TurnLimits, turnLimits } from './turns.ts';
 
@@ -15,8 +15,14 @@ export interface MultiTurnOptions extends HistoryOptions {
 /**
  * The policy and an environment take turns until the environment is done, the turns are used up, or the feedback no
  * longer fits the window. An answer cut by its length is given to the environment, which is told so.
+ * @throws RangeError for a fold that never happens
  */
 export function multiTurn(factory: EnvironmentFactory, options: MultiTurnOptions = {}): Executor {
+  if (options.fold) checkFold(options.fold);
+  if (options.fold?.tool)
+    throw new RangeError(
+      'folding: an environment has no tools for the policy to call; give a number of turns or tokens',
+    );
   return {
     name: 'multi-turn',
     run: (task, context) =>

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Executor } from '../../src/agents/contracts.ts';
+import { type HistoryOptions, onlyCalls } from '../../src/agents/folding.ts';
 import type { ExecutionMode } from '../../src/agents/modes.ts';
 import { multiTurn } from '../../src/agents/multi-turn.ts';
 import { queueAgent } from '../../src/agents/queue/queue-agent.ts';
@@ -30,17 +31,30 @@ const letters =
     };
   };
 
-/** An answer that begins with b is a call: what a policy of three letters can say. */
+const callIn = (answer: string) => (answer.startsWith('b') ? 't' : answer.startsWith('c') ? 'summarize' : undefined);
+
+/** An answer that begins with b is a call, one that begins with c a summary: what a policy of three letters can say. */
 const lettersDialect: ToolDialect = {
   name: 'letters',
-  parse: answer => ({
-    content: answer,
-    reasoning: undefined,
-    calls: answer.startsWith('b') ? [{ kind: 'call', name: 't', arguments: {} }] : [],
-  }),
+  parse: answer => {
+    const name = callIn(answer);
+    const calls = name === undefined ? [] : [{ kind: 'call', name, arguments: { summary: answer } } as const];
+    return { content: answer, reasoning: undefined, calls, written: name === undefined ? '' : answer };
+  },
   instructions: () => '',
   result: ({ content }) => ({ role: 'user', content }),
   stopStrings: [],
+};
+
+const lettersTools = (history: HistoryOptions): Executor => {
+  const executor = toolAgent({
+    tools: [defineTool({ name: 't', description: 't', parameters: z.object({}), execute: () => '' })],
+    reward: inputs => inputs.map(({ text }) => worth(text)),
+    ...history,
+  });
+  const run: Executor['run'] = (task, context) =>
+    executor.run(task, { ...context, renderer: { ...context.renderer, toolDialect: lettersDialect } });
+  return { ...executor, run };
 };
 
 /** A program of two requests: the second goes on with the first answer, the stop sequence of which it was not shown. */
@@ -72,15 +86,9 @@ export const MODE_CASES: Readonly<Record<ExecutionMode, Cases>> = {
     'single-turn views': () => multiTurn(letters(true), { keep: content => content.slice(0, 1) }),
   },
   tool: {
-    '': () => {
-      const executor = toolAgent({
-        tools: [defineTool({ name: 't', description: 't', parameters: z.object({}), execute: () => '' })],
-        reward: inputs => inputs.map(({ text }) => worth(text)),
-      });
-      const run: Executor['run'] = (task, context) =>
-        executor.run(task, { ...context, renderer: { ...context.renderer, toolDialect: lettersDialect } });
-      return { ...executor, run };
-    },
+    '': () => lettersTools({}),
+    'folding by itself': () => lettersTools({ fold: { tool: true } }),
+    'calls alone in the history': () => lettersTools({ keep: onlyCalls }),
   },
   recorded: { '': () => recordedAgent({ run: (_, episode) => askTwice(episode) }) },
   tree: Object.fromEntries(

@@ -11,6 +11,8 @@ export interface CallLimits {
   readonly maxCalls: number;
   /** Characters of one result. */
   readonly maxLength: number;
+  /** Name of a tool that is refused beside other calls. */
+  readonly alone?: string | undefined;
 }
 
 export type Called = CallRecord & Required<Pick<ToolResult, 'done' | 'reward'>> & Pick<ToolResult, 'metrics'>;
@@ -42,6 +44,9 @@ export function makeCalls(
   async function settle(call: WrittenCall | MalformedCall, index: number): Promise<ToolResult> {
     if (index >= limits.maxCalls) return refusal(`at most ${limits.maxCalls} calls are made for one answer`);
     if (call.kind === 'malformed') return refusal(call.error);
+    if (call.name === limits.alone && written.length > 1) {
+      return refusal(`${call.name} must be the only call of an answer`);
+    }
     const tool = tools.get(call.name);
     if (tool === undefined) {
       return refusal(`there is no tool ${JSON.stringify(call.name)}; there are: ${[...tools.keys()].join(', ')}`);

@@ -8,10 +8,10 @@ import { react } from '../../text/tool-calls/react.ts';
 import { toolSchema } from '../../text/tool-calls/schema.ts';
 import { checkRewards } from '../checks.ts';
 import type { Executor } from '../contracts.ts';
-import { type HistoryOptions, transcriptOf } from '../folding.ts';
+import { checkFold, FoldingTranscript, type HistoryOptions, transcriptOf } from '../folding.ts';
 import { recordEpisode, type Session } from '../session.ts';
-
 import { type Called, makeCalls } from './calls.ts';
+import { SUMMARIZE, summarize } from './summarize.ts';
 
 export interface ToolAgentOptions extends HistoryOptions {
   readonly tools: readonly Tool[];
@@ -36,15 +36,17 @@ export interface ToolAgentOptions extends HistoryOptions {
  * The policy calls tools until it answers without a call, a tool ends the episode, or turns or tokens are used up. An
  * answer cut by its length ends it too. Every episode that did not fail is scored once, at its end; the score is added
  * to the reward of the last step.
- * @throws Error for two tools of one name, or an unknown dialect
+ * @throws Error for two tools of one name, an unknown dialect, or a fold that never happens
  */
 export function toolAgent(options: ToolAgentOptions): Executor {
+  if (options.fold) checkFold(options.fold);
+  const offered = options.fold?.tool ? [...options.tools, summarize] : options.tools;
   const tools = new Map<string, Tool>();
-  for (const tool of options.tools) {
+  for (const tool of offered) {
     if (tools.has(tool.name)) throw new Error(`two tools are named ${JSON.stringify(tool.name)}; names must differ`);
     tools.set(tool.name, tool);
   }
-  const schemas = options.tools.map(toolSchema);
+  const schemas = offered.map(toolSchema);
   const wanted = options.dialect === undefined ? undefined : toolDialect(options.dialect);
   const pools = new Set(options.tools.flatMap(({ pool }) => pool ?? []));
   return {
@@ -76,9 +78,13 @@ async function play(session: Session, { options, tools, schemas, dialect, calls 
   const { context, recorder } = session;
   const maxTurns = options.maxTurns ?? context.limits.maxTurns;
   const maxTokens = options.maxNewTokens ?? context.limits.maxNewTokens;
-  const limits = { maxCalls: options.maxCalls ?? 16, maxLength: options.maxResultLength ?? 8192 };
+  const limits = {
+    maxCalls: options.maxCalls ?? 16,
+    maxLength: options.maxResultLength ?? 8192,
+    alone: options.fold?.tool ? SUMMARIZE : undefined,
+  };
   const { messages, shown } = await opening(session, options, schemas, dialect);
-  const transcript = transcriptOf(session, messages, options, shown);
+  const transcript = transcriptOf(session, messages, options, { tools: shown, dialect });
   let leaf = await session.open(messages, session.task.images, shown);
   session.addMetrics({ turns: 0, tool_calls: 0, tool_failures: 0 });
   const stopStrings = [...context.policy.params.stopStrings, ...dialect.stopStrings];
@@ -106,7 +112,11 @@ async function play(session: Session, { options, tools, schemas, dialect, calls 
     if (made.length === 0 || made.some(({ done }) => done)) return end({ kind: 'done' });
     if (turn + 1 >= maxTurns) return end({ kind: 'truncated', reason: 'turns' });
     const results = made.map(({ name, content }, i) => dialect.result({ id: callId(turn, i), name, content }));
-    const next = await transcript.tell(answer, results);
+    const [only] = made;
+    const next =
+      transcript instanceof FoldingTranscript && only?.name === limits.alone && !only?.failed
+        ? transcript.fold(String(only?.arguments.summary))
+        : await transcript.tell(answer, results);
     if (next === undefined) return end({ kind: 'truncated', reason: 'tokens' });
     leaf = next;
   }

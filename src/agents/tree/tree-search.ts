@@ -21,7 +21,7 @@ export interface Guided {
   readonly reward: number;
 }
 
-export interface TreeSearchOptions extends MultiTurnOptions {
+export interface TreeSearchOptions extends Pick<MultiTurnOptions, 'maxTurns' | 'maxNewTokens'> {
   /**
    * turns        every answer is sampled `branches` times, for the first `depth` turns
    * entropy      `branches` chains; then in each of `rounds` the `points` most undecided tokens of the tree are found

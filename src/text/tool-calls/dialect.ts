@@ -36,6 +36,8 @@ export interface ParsedAnswer {
   readonly reasoning: string | undefined;
   /** In the order in which they were written. */
   readonly calls: readonly (WrittenCall | MalformedCall)[];
+  /** The calls as they were written: an answer of this alone makes the same calls. '' where there are none. */
+  readonly written: string;
 }
 
 export interface ToolDialect {

@@ -67,6 +67,9 @@ describe('tool-call dialects', () => {
   it.each(CASES)('%s reads %j', (name, answer, calls, content) => {
     const parsed = toolDialect(name).parse(answer);
     expect(parsed.calls).toEqual(calls);
+    // What was written makes the same calls and says nothing else.
+    const again = toolDialect(name).parse(parsed.written);
+    expect([again.calls, again.content]).toEqual([calls, '']);
     expect(parsed.content).toBe(content);
     expect(parsed.reasoning).toBeUndefined();
   });

@@ -20,8 +20,8 @@ export const hermes: ToolDialect = {
   name: 'hermes',
   parse(answer) {
     const { reasoning, rest } = splitReasoning(answer);
-    const { content, blocks } = taggedBlocks(rest, OPEN, CLOSE);
-    return { content, reasoning, calls: blocks.map(read) };
+    const { content, blocks, written } = taggedBlocks(rest, OPEN, CLOSE);
+    return { content, reasoning, calls: blocks.map(read), written };
   },
   instructions: tools =>
     `You can call these tools, each described by one line of JSON:\n${listed(tools)}\n` +
@@ -37,13 +37,14 @@ function read(block: string): WrittenCall | MalformedCall {
   return callOf(parsed.value, ['arguments', 'parameters']);
 }
 
-/** What is between the tags, and the text outside of them. */
+/** What is between the tags, the text outside of them, and the blocks with their tags. */
 export function taggedBlocks(
   text: string,
   open: string,
   close: string,
-): { readonly content: string; readonly blocks: readonly string[] } {
+): { readonly content: string; readonly blocks: readonly string[]; readonly written: string } {
   const blocks: string[] = [];
+  const whole: string[] = [];
   let content = '';
   let at = 0;
   for (;;) {
@@ -52,8 +53,10 @@ export function taggedBlocks(
     content += text.slice(at, start);
     const end = text.indexOf(close, start + open.length);
     blocks.push(text.slice(start + open.length, end < 0 ? undefined : end).trim());
-    if (end < 0) return { content: content.trim(), blocks };
-    at = end + close.length;
+    const next = end < 0 ? text.length : end + close.length;
+    whole.push(text.slice(start, next).trim());
+    if (end < 0) return { content: content.trim(), blocks, written: whole.join('\n') };
+    at = next;
   }
-  return { content: (content + text.slice(at)).trim(), blocks };
+  return { content: (content + text.slice(at)).trim(), blocks, written: whole.join('\n') };
 }

@@ -26,14 +26,14 @@ export const llamaJson: ToolDialect = {
     const body = tagged ? text.slice(PYTHON_TAG.length).trim() : text;
     if (!body.startsWith('{')) {
       const calls = tagged ? [{ kind: 'malformed', error: 'a call must be a JSON object' } as const] : [];
-      return { content: tagged ? '' : text, reasoning, calls };
+      return { content: tagged ? '' : text, reasoning, calls, written: tagged ? text : '' };
     }
     const calls = readAll(body);
     // {"answer": 4} without the tag is an answer in JSON, not a broken call.
     if (!tagged && !calls.some(call => call.kind === 'call') && !/"name"\s*:/.test(body)) {
-      return { content: text, reasoning, calls: [] };
+      return { content: text, reasoning, calls: [], written: '' };
     }
-    return { content: '', reasoning, calls };
+    return { content: '', reasoning, calls, written: text };
   },
   instructions: tools =>
     `You can call these tools, each described by one line of JSON:\n${listed(tools)}\n` +

@@ -22,7 +22,8 @@ export const mistral: ToolDialect = {
   parse(answer) {
     const { reasoning, rest } = splitReasoning(answer);
     const [content, ...blocks] = rest.split(MARK);
-    return { content: content!.trim(), reasoning, calls: blocks.flatMap(read) };
+    const written = rest.slice(content!.length).trim();
+    return { content: content!.trim(), reasoning, calls: blocks.flatMap(read), written };
   },
   instructions: tools =>
     `You can call these tools, each described by one line of JSON:\n${listed(tools)}\n` +

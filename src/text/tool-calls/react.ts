@@ -15,17 +15,19 @@ export const react: ToolDialect = {
     const final = /^[ \t]*Final Answer:[ \t]*/m.exec(text);
     if (action === null || (final !== null && final.index < action.index)) {
       const content = final === null ? text : text.slice(final.index + final[0].length);
-      return { content: content.trim(), reasoning, calls: [] };
+      return { content: content.trim(), reasoning, calls: [], written: '' };
     }
     const content = text.slice(0, action.index).trim();
+    const written = text.slice(action.index).trim();
     const name = action[1]!.trim();
-    if (name === '') return { content, reasoning, calls: [{ kind: 'malformed', error: '"Action:" names no tool' }] };
+    if (name === '')
+      return { content, reasoning, calls: [{ kind: 'malformed', error: '"Action:" names no tool' }], written };
     const after = text.slice(action.index + action[0].length);
     const input = /^[ \t]*Action Input:[ \t]*/m.exec(after);
     if (input === null) {
-      return { content, reasoning, calls: [{ kind: 'malformed', name, error: '"Action Input:" is missing' }] };
+      return { content, reasoning, calls: [{ kind: 'malformed', name, error: '"Action Input:" is missing' }], written };
     }
-    return { content, reasoning, calls: [read(name, after.slice(input.index + input[0].length).trim())] };
+    return { content, reasoning, calls: [read(name, after.slice(input.index + input[0].length).trim())], written };
   },
   instructions: tools =>
     `You can call these tools, each described by one line of JSON:\n${listed(tools)}\n` +

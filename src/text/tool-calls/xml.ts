@@ -18,8 +18,8 @@ export const xml: ToolDialect = {
   name: 'xml',
   parse(answer) {
     const { reasoning, rest } = splitReasoning(answer);
-    const { content, blocks } = taggedBlocks(rest, '<tool_call>', '</tool_call>');
-    return { content, reasoning, calls: blocks.map(read) };
+    const { content, blocks, written } = taggedBlocks(rest, '<tool_call>', '</tool_call>');
+    return { content, reasoning, calls: blocks.map(read), written };
   },
   instructions: tools =>
     `You can call these tools, each described by one line of JSON:\n${listed(tools)}\n` +
