@@ -11,6 +11,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
   options: [],
   storage: [],
   modules: [],
+  sandbox: [],
   episode: [],
   data: ['episode'],
   algorithms: ['episode'],
@@ -40,14 +41,18 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
   ],
   testing: ['episode', 'algorithms', 'text'],
 };
-/** The ground: an option's declaration, files written whole or not at all, users' files. Any folder may stand on it. */
-const GROUND = ['options', 'storage', 'modules'];
+/**
+ * The ground: an option's declaration, files written whole or not at all, users' files, programs
+ * in a sandbox. Any folder may stand on it.
+ */
+const GROUND = ['options', 'storage', 'modules', 'sandbox'];
 /** Contracts: types, no implementation. */
 const CONTRACTS = [
   'engines/contracts.ts',
   'engines/sampling.ts',
   'envs/contracts.ts',
   'envs/tools/contracts.ts',
+  'envs/clients/nemo-gym/contracts.ts',
   'rewards/contracts.ts',
   'agents/contracts.ts',
   'tracking/contracts.ts',

@@ -1,0 +1,405 @@
+import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { NO_SANDBOX } from '../../tests/support/sandbox.ts';
+import type { Language, Sandbox } from './contracts.ts';
+import { openSandbox } from './sandbox.ts';
+import { sandboxSettings } from './settings.ts';
+
+const open: Sandbox[] = [];
+const opened = (options: Parameters<typeof openSandbox>[0]) => {
+  const sandbox = openSandbox(options);
+  open.push(sandbox);
+  return sandbox;
+};
+afterAll(() => Promise.all(open.map(sandbox => sandbox.close())));
+
+describe.skipIf(NO_SANDBOX)('a program', () => {
+  const sandbox = opened({ timeoutMs: 20_000 });
+  const run = (language: Language, source: string, stdin = '') => sandbox.run({ language, source, stdin });
+
+  it.each<[Language, string]>([
+    ['python', 'import sys\nprint(input() + "!")\nprint(sys.stdin.read(), end="", file=sys.stderr)'],
+    [
+      'javascript',
+      'const [a, ...b] = require("fs").readFileSync(0, "utf8").split("\\n"); console.log(a + "!"); process.stderr.write(b.join("\\n"))',
+    ],
+    [
+      'javascript',
+      'import { readFileSync } from "node:fs";\nconst [a, ...b] = readFileSync("/dev/stdin", "utf8").split("\\n"); console.log(a + "!"); process.stderr.write(b.join("\\n"))',
+    ],
+  ])('reads its input and writes its output: %s', async (language, source) => {
+    const ran = await run(language, source, 'grün\nb\n');
+    expect(ran).toMatchObject({ ending: 'ok', exitCode: 0, stdout: 'grün!\n', stderr: 'b\n', cut: false });
+  });
+
+  it('has its files and arguments', async () => {
+    const source = 'import sys, lib.one\nprint(lib.one.x, sys.argv, open("data.txt").read(), __name__)';
+    const files = { 'lib/one.py': 'x = 7', 'data.txt': 'text' };
+    const { stdout } = await sandbox.run({ language: 'python', source, files, args: ['a b', '$HOME'] });
+    expect(stdout).toBe("7 ['main.py', 'a b', '$HOME'] text __main__\n");
+  });
+
+  it.each<[Language, string, object]>([
+    ['python', 'def f():\n  return 1 / 0\nf()', { ending: 'error', exitCode: 1 }],
+    ['python', 'print((', { ending: 'error', exitCode: 1 }],
+    ['python', 'import sys; sys.exit(3)', { ending: 'error', exitCode: 3 }],
+    ['python', 'import sys; sys.exit()', { ending: 'ok', exitCode: 0 }],
+    ['python', 'x = bytearray(10**9)', { ending: 'memory' }],
+    ['python', 'import os; os.kill(os.getpid(), 11)', { ending: 'killed' }],
+    ['javascript', 'null.x', { ending: 'error', exitCode: 1 }],
+    ['javascript', 'process.exitCode = 4', { ending: 'error', exitCode: 4 }],
+    ['javascript', 'const a = []; for (;;) a.push(new Uint8Array(1e7).fill(1))', { ending: 'memory' }],
+    ['javascript', 'const a = []; for (;;) a.push(new Array(1e5).fill(1.5))', { ending: 'memory' }],
+  ])('%s ends as it ends: %s', async (language, source, expected) => {
+    expect(await run(language, source)).toMatchObject(expected);
+  });
+
+  it('that fails leaves a traceback of its own lines only', async () => {
+    const { stderr } = await run('python', 'def f():\n  return 1 / 0\nf()');
+    expect(stderr).toMatch(/^Traceback.*\n {2}File "\/work\/main\.py", line 3, in <module>\n {4}f\(\)\n/);
+    expect(stderr).toMatch(/ZeroDivisionError: division by zero\n$/);
+    expect(stderr).not.toContain('<string>');
+  });
+
+  it.each<[Language, string]>([
+    ['python', 'while True: pass'],
+    [
+      'python',
+      'import signal, time\nfor s in range(1, 32):\n  try: signal.signal(s, signal.SIG_IGN)\n  except OSError: pass\nwhile True: time.sleep(9)',
+    ],
+    ['javascript', 'for (;;) {}'],
+  ])('of %s that does not end is ended: %s', async (language, source) => {
+    const brief = opened({ timeoutMs: 300 });
+    const ran = await brief.run({ language, source });
+    expect(ran).toMatchObject({ ending: 'timeout', exitCode: undefined });
+  });
+
+  it('is the same each time: hashes and random numbers of JavaScript', async () => {
+    const source = 'print(hash("a"), {"x", "y", "z"})';
+    expect((await run('python', source)).stdout).toBe((await run('python', source)).stdout);
+    const random = 'console.log(Math.random())';
+    expect((await run('javascript', random)).stdout).toBe((await run('javascript', random)).stdout);
+  });
+
+  it('is stopped with its signal', async () => {
+    const control = new AbortController();
+    const running = sandbox.run({ language: 'python', source: 'while True: pass' }, control.signal);
+    control.abort(new Error('enough'));
+    await expect(running).rejects.toThrow('enough');
+  });
+});
+
+describe.skipIf(NO_SANDBOX)('an escape', () => {
+  const sandbox = opened({ timeoutMs: 20_000, outputBytes: 4096 });
+  const python = (source: string) => sandbox.run({ language: 'python', source });
+  const javascript = (source: string) => sandbox.run({ language: 'javascript', source });
+
+  const secret = join(mkdtempSync(join(tmpdir(), 'secret-')), 'key.txt');
+  writeFileSync(secret, 'hunter2');
+  afterAll(() => rmSync(join(secret, '..'), { recursive: true }));
+  afterEach(() => vi.unstubAllEnvs());
+
+  it.each([
+    secret,
+    '/etc/passwd',
+    '/etc/shadow',
+    '/root',
+    '/home',
+    process.cwd(),
+    '/proc/1/root/etc/passwd',
+    '/sys',
+    '/var',
+  ])('to a file: %s is not there', async path => {
+    const source = `import os\nprint(os.path.lexists(${JSON.stringify(path)}))\nopen(${JSON.stringify(path)})`;
+    const { ending, stdout, stderr } = await python(source);
+    expect({ ending, found: stdout }).toEqual({ ending: 'error', found: 'False\n' });
+    expect(stderr).toMatch(/FileNotFoundError|PermissionError/);
+    const { stderr: said } = await javascript(`require('fs').readFileSync(${JSON.stringify(path)})`);
+    expect(said).toMatch(/ENOENT|EACCES/);
+  });
+
+  it('through a symbolic link leads nowhere, and a link up leads to what is inside', async () => {
+    const source = `import os
+os.symlink(${JSON.stringify(secret)}, "link")
+os.symlink("../../../..", "up")
+print(sorted(os.listdir("up")))
+print(os.path.exists("link"))
+os.rename("link", "/usr/lib/link")`;
+    const { stdout, stderr } = await python(source);
+    const [inside, exists] = stdout.trim().split('\n');
+    expect(JSON.parse(inside!.replaceAll("'", '"'))).not.toContain('home');
+    expect(exists).toBe('False');
+    expect(stderr).toMatch(/Read-only file system|cross-device|Invalid cross/);
+  });
+
+  it('by writing outside of the working directory', async () => {
+    const source = `for path in ["/x", "/usr/lib/x", "/dev/x", "/proc/sys/kernel/hostname", "/etc/x", "/lib/x"]:
+  try: open(path, "w"); print(path)
+  except OSError: pass`;
+    expect(await python(source)).toMatchObject({ ending: 'ok', stdout: '' });
+  });
+
+  it('to the environment: it has three variables and none of ours', async () => {
+    vi.stubEnv('OPENAI_API_KEY', 'hunter2');
+    const { stdout } = await python('import os; print(sorted(os.environ.items()))');
+    expect(stdout).not.toContain('hunter2');
+    const names = [...stdout.matchAll(/\('(\w+)'/g)].map(([, name]) => name);
+    expect(names).toEqual(['HOME', 'LANG', 'PATH', 'PWD', 'PYTHONHASHSEED']);
+    expect((await javascript('console.log(Object.keys(process.env).sort().join())')).stdout).toBe(
+      'HOME,LANG,PATH,PWD\n',
+    );
+    const others =
+      'import glob\nfor p in glob.glob("/proc/*/environ"):\n  try: print(open(p).read())\n  except OSError: pass';
+    expect((await python(others)).stdout).not.toContain('hunter2');
+  });
+
+  it('to descriptors that tokenloop has open', async () => {
+    const descriptor = openSync(secret, 'r');
+    // As a parent process would have handed it on: without close-on-exec.
+    const inherited = spawnSync(process.execPath, ['--import', 'tsx', '-e', PROGRAM_THAT_LISTS_DESCRIPTORS], {
+      stdio: ['ignore', 'pipe', 'inherit', 'ignore', 'ignore', 'ignore', 'ignore', descriptor],
+      encoding: 'utf8',
+    });
+    closeSync(descriptor);
+    expect(inherited.stdout).toContain('/dev/null');
+    expect(inherited.stdout).not.toContain('key.txt');
+  });
+
+  it('to the network', async () => {
+    const source = `import socket
+print([name for _, name in socket.if_nameindex()])
+for family, address in ((socket.AF_INET, ("1.1.1.1", 53)), (socket.AF_INET, ("169.254.169.254", 80)), (socket.AF_INET6, ("2606:4700::1", 53))):
+  try: socket.socket(family).connect(address); print("connected")
+  except OSError as error: print(error.errno)
+try: print(socket.getaddrinfo("example.com", 80))
+except OSError: print("no names")`;
+    const { stdout } = await python(source);
+    expect(stdout).toMatch(/^\['lo'\]\n(\d+\n){3}no names\n$/);
+  });
+
+  it('to services of this machine', async () => {
+    const { createServer } = await import('node:net');
+    const server = createServer(socket => socket.end('hunter2'));
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    const { stderr } = await python(`import socket; print(socket.create_connection(("127.0.0.1", ${port})).recv(9))`);
+    server.close();
+    expect(stderr).toContain('ConnectionRefusedError');
+  });
+
+  it('by a fork bomb: it gets so many processes and no more, and none is left', async () => {
+    const bomb = `import os, time
+n = 0
+while True:
+  try:
+    if os.fork() == 0:
+      while True:
+        try: os.fork()
+        except OSError: time.sleep(60)
+    n += 1
+  except OSError: break
+os.write(1, b"held" if n < 32 else b"not held")
+time.sleep(60)`;
+    const brief = opened({ timeoutMs: 1000 });
+    const before = processes();
+    expect(await brief.run({ language: 'python', source: bomb })).toMatchObject({
+      ending: 'timeout',
+      stdout: 'held',
+    });
+    await brief.close();
+    expect(processes().filter(pid => !before.includes(pid) && isOurs(pid))).toEqual([]);
+  });
+
+  it('by a process that survives it', async () => {
+    const source = `import os
+if os.fork() == 0:
+  os.setsid()
+  if os.fork() == 0:
+    while True: pass
+print("gone")`;
+    const { ending, stdout } = await python(source);
+    // `gone` is printed by the child that forked, too.
+    expect({ ending, stdout: stdout.trim().split('\n')[0] }).toEqual({ ending: 'ok', stdout: 'gone' });
+    expect(
+      processes()
+        .filter(isOurs)
+        .filter(pid => commandOf(pid).includes('setsid')),
+    ).toEqual([]);
+  });
+
+  it('by memory: of one process, of several together, in files, in shared memory', async () => {
+    expect(await python('x = "x" * 10**9')).toMatchObject({ ending: 'memory' });
+    const several = `import os, time
+for i in range(9):
+  if os.fork() == 0:
+    x = b"x" * 100_000_000
+    time.sleep(60)
+time.sleep(60)`;
+    expect(await python(several)).toMatchObject({ ending: 'memory' });
+    const full = 'import os\nfor i in range(99):\n  open(f"{PLACE}/{i}", "wb").write(b"x" * 10**6)';
+    for (const place of ['/work', '/dev/shm']) {
+      const { ending, stderr } = await python(full.replace('{PLACE}', place));
+      expect(ending).toBe('error');
+      expect(stderr).toContain('No space left on device');
+    }
+    const { stderr } = await python('import mmap; m = mmap.mmap(-1, 10**9)');
+    expect(stderr).toMatch(/Cannot allocate memory|MemoryError/);
+  });
+
+  it('by a flood of output', async () => {
+    const flood = await python('while True: print("x" * 1000)');
+    expect(flood).toMatchObject({ ending: 'output', cut: true });
+    expect(flood.stdout.length).toBeLessThan(5000);
+    expect(flood.stdout).toMatch(/x\n\[\.\.\. \d+ bytes cut\]$/);
+    const long = await python('import sys\nprint("x" * 100_000)\nprint("y" * 100_000, file=sys.stderr)');
+    expect(long).toMatchObject({ ending: 'ok', cut: true });
+    expect(long.stdout).toBe(`${'x'.repeat(4096)}\n[... 95905 bytes cut]`);
+    expect(long.stderr).toBe(`${'y'.repeat(4096)}\n[... 95905 bytes cut]`);
+  });
+
+  it('by new namespaces, mounts, capabilities or other users', async () => {
+    const source = `import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+print([libc.unshare(flag) for flag in (0x10000000, 0x00020000, 0x20000000)])
+print(libc.mount(b"none", b"/work", b"tmpfs", 0, None), libc.setuid(0), libc.chroot(b"/work"))
+print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith(("Cap", "NoNewPrivs"))])`;
+    const { stdout } = await python(source);
+    expect(stdout).toBe(
+      '[-1, -1, -1]\n-1 -1 -1\n0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 1\n',
+    );
+  });
+
+  it('by signals to processes outside', async () => {
+    const { stdout } = await python(
+      'import os\ntry: os.kill(-1, 9)\nexcept OSError as e: print(type(e).__name__)\nprint(os.getppid())',
+    );
+    // The parent inside is the process namespace's first process; signals reach nobody else.
+    expect(stdout).toMatch(/1\n$/);
+    expect(existsSync(`/proc/${process.pid}`)).toBe(true);
+  });
+
+  it('by other programs: there are none, no shell either', async () => {
+    const { stdout } = await python('import os; print(sorted(os.listdir("/usr/bin")), os.system("id"))');
+    expect(stdout).toMatch(/^\['prlimit', 'python3[.\d]*'\] 32512\n$/);
+  });
+});
+
+const PROGRAM_THAT_LISTS_DESCRIPTORS = `
+import('${new URL('./sandbox.ts', import.meta.url).pathname}').then(async ({ openSandbox }) => {
+  const sandbox = openSandbox();
+  const source = 'import os\\nfor d in os.listdir("/proc/self/fd"):\\n  try: print(d, os.readlink("/proc/self/fd/" + d))\\n  except OSError: pass';
+  console.log((await sandbox.run({ language: 'python', source })).stdout);
+  await sandbox.close();
+});`;
+
+const processes = () => readdirSync('/proc').filter(name => /^\d+$/.test(name));
+const commandOf = (pid: string) => spawnSync('cat', [`/proc/${pid}/cmdline`], { encoding: 'utf8' }).stdout;
+const isOurs = (pid: string) => /bwrap.*(setsid|os\.fork)/s.test(commandOf(pid));
+
+describe.skipIf(NO_SANDBOX)('interpreters', () => {
+  it.each<[Language, string[], (string | undefined)[]]>([
+    [
+      'python',
+      ['x = 41', 'x + 1', 'def f(a):\n  return [a, x]', 'f("é")', 'import math; math.pi'],
+      [undefined, '42', undefined, "['é', 41]", '3.141592653589793'],
+    ],
+    [
+      'javascript',
+      ['let x = 41', 'x + 1', 'const f = a => [a, x]', 'f("é")', 'Promise.resolve(3)'],
+      [undefined, '42', undefined, "[ 'é', 41 ]", '3'],
+    ],
+  ])('of %s keep their state from cell to cell', async (language, cells, values) => {
+    const session = await opened({ timeoutMs: 20_000 }).start(language);
+    for (const [i, cell] of cells.entries()) {
+      expect(await session.exec(cell)).toMatchObject({ ending: 'ok', value: values[i], stdout: '', error: undefined });
+    }
+    await session.close();
+  });
+
+  it('tell errors with their cell, and go on', async () => {
+    const session = await opened({ timeoutMs: 20_000 }).start('python');
+    await session.exec('def f():\n  return 1 / 0');
+    const failed = await session.exec('print("before")\nf()');
+    expect(failed).toMatchObject({ ending: 'error', stdout: 'before\n', value: undefined });
+    expect(failed.error).toMatch(
+      /File "<cell 2>", line 2, in <module>\n {4}f\(\)\n {2}File "<cell 1>", line 2, in f\n/,
+    );
+    expect((await session.exec('import sys; sys.exit(0)')).error).toContain('SystemExit');
+    expect((await session.exec('x = (')).error).toContain("'(' was never closed");
+    expect((await session.exec('x = [0] * 10**9')).ending).toBe('memory');
+    expect(await session.exec('1')).toMatchObject({ ending: 'ok', value: '1' });
+    await session.close();
+  });
+
+  it.each<[Language, string]>([
+    ['python', 'import os; os._exit(0)'],
+    ['javascript', 'process.exit(0)'],
+  ])('of %s that are ended by a cell say so', async (language, cell) => {
+    const session = await opened({ timeoutMs: 20_000 }).start(language);
+    expect(await session.exec(cell)).toMatchObject({
+      ending: 'error',
+      error: 'the interpreter ended with exit code 0',
+    });
+    expect(session.alive).toBe(false);
+    await expect(session.exec('1')).rejects.toThrow(/has ended; start another/);
+  });
+
+  it('are ended with the cell that does not end', async () => {
+    const session = await opened({}).start('python');
+    expect(await session.exec('while True: pass', 200)).toMatchObject({ ending: 'timeout', error: 'timeout' });
+    expect(session.alive).toBe(false);
+  });
+
+  it('show the output of a cell up to the limit, and that of the next one from its beginning', async () => {
+    const session = await opened({ outputBytes: 64 }).start('python');
+    expect((await session.exec('print("x" * 1000)')).stdout).toBe(`${'x'.repeat(64)}\n[... 937 bytes cut]`);
+    expect(await session.exec('print("next")')).toMatchObject({ stdout: 'next\n', cut: false });
+    await session.close();
+  });
+
+  it('are fresh for each program, also when started ahead', async () => {
+    const sandbox = opened({ warm: 2, concurrency: 1 });
+    await sandbox.warm('python', 2);
+    const source = 'import os\nprint(os.listdir("."))\nopen("left", "w")';
+    const runs = await Promise.all(Array.from({ length: 4 }, () => sandbox.run({ language: 'python', source })));
+    expect(runs.map(({ stdout }) => stdout)).toEqual(Array(4).fill("['main.py']\n"));
+  });
+
+  it('are no longer given once the sandbox is closed', async () => {
+    const sandbox = openSandbox();
+    await sandbox.warm('python', 1);
+    await sandbox.close();
+    await expect(sandbox.run({ language: 'python', source: '1' })).rejects.toThrow('closed');
+  });
+});
+
+describe('without bubblewrap', () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it('nothing is run, unless it is allowed, and then it is said', async () => {
+    expect(sandboxSettings.parse({}).isolation).toBe('bubblewrap');
+    const warnings: string[] = [];
+    const listen = (warning: Error) => warnings.push(warning.message);
+    process.on('warning', listen);
+    const sandbox = opened({ isolation: 'none', timeoutMs: 20_000, node: process.execPath, warm: 0 });
+    const ran = await sandbox.run({ language: 'javascript', source: 'console.log(process.env.SECRET, 1 + 1)' });
+    process.off('warning', listen);
+    expect(ran).toMatchObject({ ending: 'ok', stdout: 'undefined 2\n' });
+    expect(warnings.join()).toMatch(/rights of this user.*files.*network/);
+  });
+
+  it.each([
+    [{ python: '/nowhere/python3', isolation: 'none' as const }, /python \/nowhere\/python3 does not run/],
+    [{ node: '/nowhere/node', isolation: 'none' as const }, /node \/nowhere\/node is not there/],
+  ])('%j is refused with what is wrong', async (options, message) => {
+    const language = 'python' in options ? 'python' : 'javascript';
+    await expect(opened(options).run({ language, source: '1' })).rejects.toThrow(message);
+  });
+
+  it.each([{ timeoutMs: 0 }, { memoryMiB: 1 }, { isolation: 'docker' }, { memory: 3 }])('%j is no setting', options => {
+    expect(() => openSandbox(options as never)).toThrow();
+  });
+});

@@ -1,0 +1,14 @@
+import { spawnSync } from 'node:child_process';
+
+/** Why programs cannot be isolated on this machine; undefined where they can. Printed, so that a skip is seen. */
+export const NO_SANDBOX: string | undefined = reason();
+
+function reason(): string | undefined {
+  const asRoot = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+  const args = ['--unshare-all', '--unshare-user', '--disable-userns', '--ro-bind', '/', '/', 'true'];
+  const { error, status, stderr } = spawnSync('bwrap', args, { ...asRoot, cwd: '/', encoding: 'utf8' });
+  if (error === undefined && status === 0) return undefined;
+  const why = `no sandbox here: ${error?.message ?? stderr.trim()}; install bubblewrap 0.8 or newer`;
+  process.stderr.write(`tests of programs in a sandbox are skipped: ${why}\n`);
+  return why;
+}
