@@ -1,6 +1,7 @@
-import { resolve } from 'node:path';
 import type { Executor } from '../agents/contracts.ts';
 import { loadAgentFile } from '../agents/file.ts';
+import type { HistoryOptions } from '../agents/folding.ts';
+import { historyFromOptions, type historyOptions } from '../agents/history-options.ts';
 import { multiTurn } from '../agents/multi-turn.ts';
 import type { agentOptions } from '../agents/options.ts';
 import { loadRegistrations } from '../agents/queue/file.ts';
@@ -18,20 +19,37 @@ import type { EnvironmentFactory } from '../envs/contracts.ts';
 import { makeEnvironment } from '../envs/registry.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
-import { loadRewardFile } from '../rewards/file.ts';
+import type { mathRewardOptions } from '../rewards/math/options.ts';
+import { checkRewardOptions, chooseReward } from '../rewards/registry.ts';
 import type { agentChoiceOptions, rolloutOptions } from '../rollout/options.ts';
 import type { AgentOptions } from '../train.ts';
 import type { rlTrainOptions, trainOptions } from '../training/options.ts';
 
+type ChoiceValues = Values<
+  typeof agentChoiceOptions & typeof queueOptions & typeof mcpOptions & typeof mathRewardOptions & typeof historyOptions
+>;
+
+/** What of an attempt is not the agent's own to say. */
+interface Shape {
+  readonly search: TreeSearchOptions | undefined;
+  readonly history: HistoryOptions;
+}
+
 /** The agent that the options choose. @param searched may make trees of its attempts, where they are turns */
 export async function chooseAgent(
-  values: Values<typeof agentChoiceOptions & typeof queueOptions & typeof mcpOptions>,
+  values: ChoiceValues,
   cwd: string,
   searched?: Values<typeof searchOptions>,
 ): Promise<Executor> {
-  const search = searched && searchOf(searched);
-  if (values['env.mcp.servers'] !== undefined) return chooseMcpAgent(values, cwd, search);
-  if (values['agent.type'] !== undefined) return chooseQueueAgent(values, cwd, search);
+  const shape = { search: searched && searchOf(searched), history: historyFromOptions(values) };
+  const { search, history } = shape;
+  try {
+    checkRewardOptions(values['reward.remote_url'], values);
+  } catch (error) {
+    throw new ConfigError([messageOf(error)], { cause: error });
+  }
+  if (values['env.mcp.servers'] !== undefined) return chooseMcpAgent(values, cwd, shape);
+  if (values['agent.type'] !== undefined) return chooseQueueAgent(values, cwd, shape);
   const lost = (['env.type', 'agent.args', 'env.args'] as const).find(
     name => Object.keys(values[name] ?? {}).length > 0,
   );
@@ -47,13 +65,13 @@ export async function chooseAgent(
     ]);
   }
   try {
-    const play = (factory: EnvironmentFactory) => (search ? treeSearch(factory, search) : multiTurn(factory));
-    if (env !== undefined) return play(makeEnvironment(env, values['agent.env_parameters']));
+    const play = (factory: EnvironmentFactory) => (search ? treeSearch(factory, search) : multiTurn(factory, history));
+    if (env !== undefined) return fitting(play(makeEnvironment(env, values['agent.env_parameters'])), shape);
     if (reward !== undefined) {
-      const scores = await loadRewardFile(resolve(cwd, reward));
-      return search ? treeSearch(scoredAnswer(scores), search) : singleTurn({ reward: scores });
+      const scores = await chooseReward(reward, values, cwd);
+      return fitting(search ? treeSearch(scoredAnswer(scores), search) : singleTurn({ reward: scores }), shape);
     }
-    return withSearch(await loadAgentFile(file!, play, cwd), search);
+    return fitting(await loadAgentFile(file!, play, cwd), shape);
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
@@ -63,7 +81,7 @@ export async function chooseAgent(
 async function chooseQueueAgent(
   values: Values<typeof agentChoiceOptions & typeof queueOptions>,
   cwd: string,
-  search: TreeSearchOptions | undefined,
+  shape: Shape,
 ): Promise<Executor> {
   const { 'agent.type': agent, 'env.type': service, 'train.agent_func_path': file } = values;
   const others = (['agent.env', 'reward.remote_url'] as const).filter(name => values[name] !== undefined);
@@ -72,18 +90,14 @@ async function chooseQueueAgent(
   try {
     if (file !== undefined) await loadRegistrations(file, cwd);
     const environment = serviceMaker(service, values['env.args']);
-    return withSearch(queueAgent({ agent: agentMaker(agent!, values['agent.args']), environment }), search);
+    return fitting(queueAgent({ agent: agentMaker(agent!, values['agent.args']), environment }), shape);
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
 }
 
 /** The policy calls the tools of the servers of `env.mcp.servers`; the reward file scores what it ends with. */
-async function chooseMcpAgent(
-  values: Values<typeof agentChoiceOptions & typeof queueOptions & typeof mcpOptions>,
-  cwd: string,
-  search: TreeSearchOptions | undefined,
-): Promise<Executor> {
+async function chooseMcpAgent(values: ChoiceValues, cwd: string, shape: Shape): Promise<Executor> {
   const { 'env.mcp.servers': servers, 'reward.remote_url': reward } = values;
   const others = (['agent.env', 'agent.type', 'train.agent_func_path'] as const).filter(
     name => values[name] !== undefined,
@@ -94,8 +108,9 @@ async function chooseMcpAgent(
     throw new ConfigError(['env.mcp.servers needs reward.remote_url, which scores the episodes']);
   try {
     const { mcpToolsFrom } = await import('../envs/clients/mcp/file.ts');
-    const scores = await loadRewardFile(resolve(cwd, reward));
-    return withSearch(toolAgent({ tools: await mcpToolsFrom(servers!, cwd), reward: scores }), search);
+    const scores = await chooseReward(reward, values, cwd);
+    const tools = await mcpToolsFrom(servers!, cwd);
+    return fitting(toolAgent({ tools, reward: scores, ...shape.history }), shape, 'tool');
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
@@ -109,12 +124,21 @@ function searchOf(values: Values<typeof searchOptions>): TreeSearchOptions | und
   }
 }
 
-/** An executor of the user's own has its own way of making attempts. */
-function withSearch(executor: Executor, search: TreeSearchOptions | undefined): Executor {
-  if (search === undefined || executor.name === 'tree') return executor;
-  throw new Error(
-    `agent.search.strategy makes trees of turns with an environment, and train.agent_func_path gives the executor '${executor.name}'; leave it out`,
-  );
+/** Refuses what would have no effect on the executor: one of the user's own has its own way of making attempts. */
+function fitting(executor: Executor, { search, history }: Shape, remembering = 'multi-turn'): Executor {
+  if (search !== undefined && executor.name !== 'tree') {
+    throw new Error(
+      `agent.search.strategy makes trees of turns with an environment, and this agent is '${executor.name}'; leave it out`,
+    );
+  }
+  const own = Object.keys(history)[0];
+  if (own !== undefined && executor.name !== remembering) {
+    const option = own === 'fold' ? 'agent.fold' : 'agent.history';
+    throw new Error(
+      `${option} is for chains of turns with an environment, or with tools of servers, and this agent is '${executor.name}'; leave it out`,
+    );
+  }
+  return executor;
 }
 
 type RunValues = Values<

@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { historyOptions } from '../agents/history-options.ts';
 import { agentOptions } from '../agents/options.ts';
 import { queueOptions } from '../agents/queue/options.ts';
 import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { options } from '../options/option.ts';
+import { mathRewardOptions } from '../rewards/math/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { progressOptions, tracingOptions, trackingOptions } from '../tracking/options.ts';
 import {
@@ -39,6 +41,23 @@ export const evaluationOptions = compose(
       schema: z.string().min(1).default('OPENAI_API_KEY'),
       help: 'Environment variable with the key for eval.endpoint',
     },
+    'eval.env': {
+      schema: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]).optional(),
+      help: 'Instead of a dataset and an agent: environments to play, by name, by pattern (game:*-easy) or a file of your own; agent.env_parameters go to each',
+      short: 'env',
+    },
+    'eval.player': {
+      schema: z
+        .array(z.enum(['model', 'random', 'oracle']))
+        .min(1)
+        .optional(),
+      help: 'With eval.env: who plays, the model or the scripted players of the environment; without it the model if one is named, else both scripted ones',
+    },
+    'eval.episodes': {
+      schema: z.int().min(1).default(100),
+      help: 'With eval.env: episodes of each environment and player, each with another seed, the same for every player',
+      unit: 'episodes',
+    },
     'eval.output': {
       schema: z.string().min(1).optional(),
       help: 'File for the result as JSON, with every task; --eval.compare reads it',
@@ -71,6 +90,8 @@ export const evaluationOptions = compose(
     'data.max_images_per_prompt',
   ),
   agentChoiceOptions,
+  mathRewardOptions,
+  historyOptions,
   queueOptions,
   mcpOptions,
   agentOptions,

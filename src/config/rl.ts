@@ -1,3 +1,4 @@
+import { historyOptions } from '../agents/history-options.ts';
 import { agentOptions } from '../agents/options.ts';
 import { queueOptions } from '../agents/queue/options.ts';
 import { searchOptions } from '../agents/tree/options.ts';
@@ -12,6 +13,7 @@ import {
   separateOptions,
 } from '../engines/onnx/options.ts';
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
+import { mathRewardOptions } from '../rewards/math/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { overlapOptions } from '../rollout/overlap-options.ts';
 import { trackingOptions } from '../tracking/options.ts';
@@ -34,6 +36,8 @@ export const rlOptions = compose(
   actorOptions,
   dataOptions,
   agentChoiceOptions,
+  mathRewardOptions,
+  historyOptions,
   queueOptions,
   mcpOptions,
   agentOptions,

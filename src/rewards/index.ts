@@ -2,3 +2,14 @@ export { perSample, type RewardFunction, type RewardInput, type RewardOutput } f
 export { exactMatch } from './exact-match.ts';
 export { loadRewardFile } from './file.ts';
 export { finalNumber } from './final-number.ts';
+export {
+  EXTRACTIONS,
+  type Extraction,
+  extractAnswer,
+  type MathReward,
+  type MathRewardOptions,
+  type MathVerdict,
+  mathReward,
+  type VerifyOptions,
+  verifyMath,
+} from './math/index.ts';
