@@ -20,10 +20,13 @@ export * from './filters.ts';
 export { KL_ESTIMATORS, type KlController, type KlEstimator, klController, klPenalty } from './kl.ts';
 export { type ObjectiveOptions, objective, POLICY_LOSSES, type PolicyLossType } from './losses/index.ts';
 export { likelihoodLoss } from './losses/likelihood.ts';
+export { PAIRWISE_TYPES, type PairwiseType, pairwiseLoss } from './losses/pairwise.ts';
 export { type PolicyLossOptions, type PolicyObjective, type PolicyTokens, policyLoss } from './losses/policy.ts';
+export { type PreferenceOptions, preferenceLoss } from './losses/preference.ts';
 export { explainedVariance, valueLoss } from './losses/value.ts';
 export { evaluate, type NumericContext, type NumericResult } from './numeric.ts';
 export type { Loss, LossContext, Ops } from './ops.ts';
+export { pairwiseInputs, preferenceInputs } from './pair-inputs.ts';
 export {
   overlongPenalty,
   type Penalty,
