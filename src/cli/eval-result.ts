@@ -13,7 +13,7 @@ type EvalContext = CommandContext<typeof evaluationOptions>;
 
 /** Writes what came out as the JSON file that eval.output names, if it does. */
 export async function writeResult(
-  { metrics, tasks, version }: Evaluation,
+  { metrics, tasks, version }: Pick<Evaluation, 'metrics' | 'tasks' | 'version'>,
   model: string,
   { values, cwd }: Pick<EvalContext, 'values' | 'cwd'>,
 ): Promise<void> {

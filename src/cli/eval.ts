@@ -9,6 +9,7 @@ import { type CommandContext, defineCommand } from './command.ts';
 import { loadEvaluationTasks } from './datasets.ts';
 import { displayOf } from './display.ts';
 import { countingEpisodes } from './episode-progress.ts';
+import { evaluateEnvironments } from './eval-env.ts';
 import { type Evaluated, openEvaluated } from './eval-policy.ts';
 import { compareResults, writeResult } from './eval-result.ts';
 import { printEpisode } from './print-episode.ts';
@@ -22,11 +23,13 @@ export const command = defineCommand({
   name: 'eval',
   options: evaluationOptions,
   details: `Shows every metric and one episode; with --run.dir it also writes config.yaml, metrics.jsonl and episodes.jsonl, with
---eval.output the result as JSON. --eval.compare before.json after.json compares two results.`,
+--eval.output the result as JSON. --eval.compare before.json after.json compares two results. --env game:*-easy lets
+the model, a random and an oracle player play environments and shows one table.`,
   run: async context => {
     const { 'eval.compare': files, 'rollout.dtype': samplingDtype } = context.values;
     const open = () => openEvaluated(context, { samplingDtype });
-    return files === undefined ? evaluate(context, open) : compareResults(files, context);
+    if (files !== undefined) return compareResults(files, context);
+    return context.values['eval.env'] === undefined ? evaluate(context, open) : evaluateEnvironments(context, open);
   },
 });
 
