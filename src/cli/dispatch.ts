@@ -27,6 +27,10 @@ export const COMMANDS: Commands = {
   play: { summary: 'Play an environment yourself', load: () => import('./play.ts') },
   generate: { summary: 'Let a policy answer a prompt', load: () => import('./generate.ts') },
   serve: { summary: 'Serve a policy to agents of other processes and record them', load: () => import('./serve.ts') },
+  'serve-env': {
+    summary: 'Serve an environment to runs in other processes and on other machines',
+    load: () => import('./serve-env.ts'),
+  },
   merge: { summary: 'Merge a LoRA adapter into its model', load: () => import('./merge.ts') },
   doctor: { summary: 'Check that this machine can train', load: () => import('./doctor.ts') },
 };

@@ -22,17 +22,14 @@ import { seedOf } from '../rollout/seeds.ts';
 import { toTask } from '../rollout/tasks.ts';
 import { trainOptions } from '../training/options.ts';
 import { type CommandContext, defineCommand } from './command.ts';
+import { listenOptions } from './listen-options.ts';
 import { adapterOf, locateModel } from './model.ts';
 
 const serveOptions = compose(
   pick(modelOptions, 'model.model_name_or_path', 'model.model_revision'),
   pick(loraOptions, 'ds.lora.adapter'),
+  listenOptions,
   options({
-    'serve.host': {
-      schema: z.string().default('127.0.0.1'),
-      help: 'Address to listen on; any other than loopback lets other machines in, who need the key',
-    },
-    'serve.port': { schema: z.int().min(0).max(65535).default(0), help: 'Port to listen on; 0 takes a free one' },
     'serve.models': {
       schema: z.array(z.string().min(1)).default(['policy']),
       help: 'Names by which clients may ask for the policy; * answers to every name',

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Task } from '../episode/task.ts';
-import type { Environment, Player } from './contracts.ts';
+import type { Awaitable, Environment, Player } from './contracts.ts';
 
 /** An environment that can be asked for by name. */
 export interface EnvironmentDefinition<P extends z.ZodType = z.ZodType> {
@@ -10,7 +10,7 @@ export interface EnvironmentDefinition<P extends z.ZodType = z.ZodType> {
   readonly help: string;
   /** A strict object in which every parameter has a default. */
   readonly parameters: P;
-  make(parameters: z.output<P>): Environment;
+  make(parameters: z.output<P>): Awaitable<Environment>;
   /** Answers after which an episode is over, whatever they are; not given where only the agent's limit ends it. */
   maxTurns?(parameters: z.output<P>): number;
   /** What to try it on where there is no dataset; one without prompt and label when not given. */

@@ -2,6 +2,7 @@ import { explain } from '../episode/explain.ts';
 import type { Task } from '../episode/task.ts';
 import { editDistance } from '../options/nearest.ts';
 import { calculator } from './calculator.ts';
+import { clientOf } from './clients/schemes.ts';
 import type { EnvironmentFactory } from './contracts.ts';
 import type { EnvironmentDefinition, Players } from './definition.ts';
 import { textGames } from './games/gem/index.ts';
@@ -50,7 +51,8 @@ export interface OpenedEnvironment {
 }
 
 /**
- * `name` may carry a version (`calculator@1`), else the newest is meant.
+ * `name` may carry a version (`calculator@1`), else the newest is meant. Environments elsewhere go by their address
+ * (clients/schemes.ts).
  * @throws Error naming the nearest known environments, or the parameter that is wrong: before the first episode
  */
 export function openEnvironment(name: string, parameters: Readonly<Record<string, unknown>> = {}): OpenedEnvironment {
@@ -75,6 +77,8 @@ export function openDefinition(
 }
 
 function find(name: string): EnvironmentDefinition {
+  const elsewhere = clientOf(name);
+  if (elsewhere !== undefined) return elsewhere;
   const [base, version] = name.split('@', 2) as [string, string?];
   const versions = known.get(base);
   if (versions === undefined) {
