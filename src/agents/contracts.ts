@@ -69,5 +69,10 @@ export interface Executor {
   /** How one attempt is made, where `run` makes several at once: what an evaluation runs. */
   readonly single?: Executor | undefined;
   run(task: Task, context: ExecutorContext): Promise<Episode>;
+  /**
+   * What a service says of episodes of this executor together, group by group: numbers by name, among the metrics of an
+   * evaluation. Asked for once in an evaluation; where it rejects, the evaluation goes on without them.
+   */
+  summarize?(groups: readonly (readonly Episode[])[], signal: AbortSignal): Promise<Readonly<Record<string, number>>>;
   close?(): Promise<void>;
 }

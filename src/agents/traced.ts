@@ -12,6 +12,7 @@ export function traced(agent: Executor, tracing: Tracing): Executor {
   return {
     name: agent.name,
     ...(agent.single && { single: traced(agent.single, tracing) }),
+    ...(agent.summarize && { summarize: (groups, signal) => agent.summarize!(groups, signal) }),
     ...(agent.close && { close: () => agent.close!() }),
     run: (task, context) => {
       const attributes = {

@@ -1,4 +1,5 @@
 import { type Episode, episodeReward } from '../episode/episode.ts';
+import { boundary, messageOf } from '../episode/failure.ts';
 import type { Task } from '../episode/task.ts';
 import { checkFailureRate } from '../rollout/failures.ts';
 import { type EpisodeGroup, episodesOf, type RolloutContext, runGroups } from '../rollout/groups.ts';
@@ -85,6 +86,7 @@ export async function evaluate(
   const episodes = episodesOf(groups);
   checkFailureRate(episodes, maxFailureRate, 'eval');
   refuseStale(episodes, version);
+  const summary = await summaryOf(groups, context);
 
   const results = groups.map(group => taskResult(group, passScore));
   const gains = baseline?.compare(scoresOf(results)) ?? {};
@@ -95,7 +97,22 @@ export async function evaluate(
     const all = { ...sourceMetrics(of, solved, samples), ...greedyMetrics(of, passScore), ...gains[source] };
     for (const [name, value] of Object.entries(all)) metrics[`${prefix}/${source}/${name}`] = value;
   }
+  for (const [name, value] of Object.entries(summary)) metrics[`${prefix}/${name}`] = value;
   return { metrics, tasks: results, episodes, version };
+}
+
+/** What the executor's service says of the attempts together. Attempts are worth something without it. */
+async function summaryOf(groups: readonly EpisodeGroup[], { executor, limits, signal, log }: RolloutContext) {
+  if (executor.summarize === undefined) return {};
+  const attempts = groups.map(({ episodes }) => episodes);
+  const timeoutMs = limits.callTimeoutMs;
+  try {
+    return await boundary('environment', 'summary', () => executor.summarize!(attempts, signal), { signal, timeoutMs });
+  } catch (error) {
+    signal.throwIfAborted();
+    log(`the metrics that ${executor.name} gives for all episodes together are missing: ${messageOf(error)}`);
+    return {};
+  }
 }
 
 function sourceOf({ source = 'tasks' }: Task): string {

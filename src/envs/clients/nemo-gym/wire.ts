@@ -8,16 +8,6 @@ import type { HttpReply } from './request.ts';
 const item = z.looseObject({});
 const response = z.looseObject({ output: z.array(item) });
 
-export const row = z.looseObject({
-  responses_create_params: z.looseObject({
-    input: z.union([z.string().min(1), z.array(item).min(1)], { error: 'expected text or an array of items' }),
-    metadata: z
-      .record(z.string(), z.string())
-      .nullish()
-      .transform(given => given ?? undefined),
-  }),
-});
-
 export const anything = z.unknown();
 
 export const verdict = z.looseObject({
