@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { toolAgent } from '../src/agents/tools/tool-agent.ts';
-import { mcpToolsFrom } from '../src/envs/clients/mcp/file.ts';
+import { readMcpFile } from '../src/envs/clients/mcp/file.ts';
 import { mcpTools } from '../src/envs/clients/mcp/tools.ts';
 import type { Tool } from '../src/envs/tools/contracts.ts';
 import type { RewardFunction } from '../src/rewards/contracts.ts';
@@ -60,7 +60,7 @@ describe('memory', () => {
     const MEMORY_FILE_PATH = join(folder, 'memory.jsonl');
     const given = { mcpServers: { memory: { ...stdio('memory'), env: { MEMORY_FILE_PATH }, scope: 'episode' } } };
     writeFileSync(join(folder, 'servers.json'), JSON.stringify(given));
-    const tools = await mcpToolsFrom('servers.json', folder);
+    const tools = await mcpTools(await readMcpFile('servers.json', folder));
     const entities = [{ name: 'Ada', entityType: 'person', observations: ['writes programs'] }];
     const lines = [act('create_entities', { entities }), act('search_nodes', { query: 'programs' }), 'forty-two'];
     const { agent, episode, last } = await play(tools, lines);

@@ -14,7 +14,10 @@ import { toolAgent } from '../agents/tools/tool-agent.ts';
 import { searchFromOptions, type searchOptions } from '../agents/tree/options.ts';
 import { type TreeSearchOptions, treeSearch } from '../agents/tree/tree-search.ts';
 import { ConfigError } from '../config/error.ts';
+import type { McpServerInput } from '../envs/clients/mcp/config.ts';
+import { readMcpFile } from '../envs/clients/mcp/file.ts';
 import type { mcpOptions } from '../envs/clients/mcp/options.ts';
+import { mcpTools } from '../envs/clients/mcp/tools.ts';
 import type { EnvironmentFactory } from '../envs/contracts.ts';
 import { makeEnvironment } from '../envs/registry.ts';
 import { messageOf } from '../episode/failure.ts';
@@ -48,7 +51,9 @@ export async function chooseAgent(
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
-  if (values['env.mcp.servers'] !== undefined) return chooseMcpAgent(values, cwd, shape);
+  if (values['env.mcp.servers'] !== undefined || values['env.mcp.config'] !== undefined) {
+    return chooseMcpAgent(values, cwd, shape);
+  }
   if (values['agent.type'] !== undefined) return chooseQueueAgent(values, cwd, shape);
   const lost = (['env.type', 'agent.args', 'env.args'] as const).find(
     name => Object.keys(values[name] ?? {}).length > 0,
@@ -96,20 +101,22 @@ async function chooseQueueAgent(
   }
 }
 
-/** The policy calls the tools of the servers of `env.mcp.servers`; the reward file scores what it ends with. */
+/** The policy calls the tools of the servers of `env.mcp.*`; the reward file scores what it ends with. */
 async function chooseMcpAgent(values: ChoiceValues, cwd: string, shape: Shape): Promise<Executor> {
-  const { 'env.mcp.servers': servers, 'reward.remote_url': reward } = values;
+  const { 'env.mcp.servers': servers, 'env.mcp.config': file, 'reward.remote_url': reward } = values;
+  const option = servers === undefined ? 'env.mcp.config' : 'env.mcp.servers';
   const others = (['agent.env', 'agent.type', 'train.agent_func_path'] as const).filter(
     name => values[name] !== undefined,
   );
-  if (others.length > 0)
-    throw new ConfigError([`env.mcp.servers makes a tool agent: leave out ${others.join(' and ')}`]);
-  if (reward === undefined)
-    throw new ConfigError(['env.mcp.servers needs reward.remote_url, which scores the episodes']);
+  if (others.length > 0) throw new ConfigError([`${option} makes a tool agent: leave out ${others.join(' and ')}`]);
+  if (servers !== undefined && file !== undefined) {
+    throw new ConfigError(['env.mcp.servers and env.mcp.config say the same: leave out one']);
+  }
+  if (reward === undefined) throw new ConfigError([`${option} needs reward.remote_url, which scores the episodes`]);
   try {
-    const { mcpToolsFrom } = await import('../envs/clients/mcp/file.ts');
     const scores = await chooseReward(reward, values, cwd);
-    const tools = await mcpToolsFrom(servers!, cwd);
+    const given = servers ?? (await readMcpFile(file!, cwd));
+    const tools = await mcpTools(given as Record<string, McpServerInput>, cwd);
     return fitting(toolAgent({ tools, reward: scores, ...shape.history }), shape, 'tool');
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
