@@ -1,5 +1,7 @@
 #!/usr/bin/env node
+import { provideModules } from '../modules/load.ts';
 import { dispatch } from './dispatch.ts';
+import { OWN_PACKAGE } from './own-package.ts';
 import { reportError } from './report.ts';
 
 /** The executable: the only place that reads argv and environment variables, and that sets the exit code. */
@@ -15,6 +17,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
+provideModules(OWN_PACKAGE);
 const { stdin, stdout, stderr } = process;
 const argv = process.argv.slice(2).filter(word => word !== '--verbose');
 process.exitCode = await dispatch(argv, {

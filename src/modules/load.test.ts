@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { lineIn, loadModule } from './load.ts';
+import { lineIn, loadModule, provideModules } from './load.ts';
 
 let directory: string;
 beforeAll(() => {
@@ -33,6 +33,21 @@ describe('loadModule', () => {
     file('helper.ts', 'export const double = (x: number): number => 2 * x;\n');
     const user = file('user.ts', "import { double } from './helper.ts';\nexport const four = double(2);\n");
     expect((await loadModule(user, 'x', directory)).exports.four).toBe(4);
+  });
+
+  it('gives TypeScript the modules that are provided, also to what it imports, where nothing is installed', async () => {
+    const given = { four: 4 };
+    provideModules({ 'not-installed': async () => given, 'not-installed/part': async () => ({ default: 5 }) });
+    file('inner.ts', "import * as all from 'not-installed';\nexport default all;\n");
+    const outer = "import { four } from 'not-installed';\nimport five from 'not-installed/part';\n";
+    const name = file(
+      'outer.ts',
+      `${outer}import all from './inner.ts';\nexport const nine = four + five;\nexport { all };\n`,
+    );
+    const { exports } = await loadModule(name, 'x', directory);
+    provideModules({});
+    expect(exports.nine).toBe(9);
+    expect(exports.all).toMatchObject(given);
   });
 
   it('says which exports there are, with their lines', async () => {

@@ -13,6 +13,14 @@ export interface UserModule {
   describe(): string;
 }
 
+type Provided = Readonly<Record<string, () => Promise<unknown>>>;
+let provided: Provided = {};
+
+/** Modules that TypeScript of the user's gets under these names, whatever is installed beside it. */
+export function provideModules(modules: Provided): void {
+  provided = modules;
+}
+
 /**
  * Loads a file that exports something of the user's: JavaScript as Node does, TypeScript without a build step and
  * without checking its types. A relative path starts at `cwd`. The same file is loaded once.
@@ -28,12 +36,16 @@ export async function loadModule(path: string, what: string, cwd: string = proce
   return { path, file, exports, describe: () => describe(file, exports) };
 }
 
-function evaluate(file: string): Promise<Record<string, unknown>> {
-  const typescript = /\.[cm]?tsx?$/.test(file);
-  const loaded: Promise<unknown> = typescript
-    ? createJiti(import.meta.url, { fsCache: false, interopDefault: false }).import(file)
-    : import(pathToFileURL(file).href);
-  return loaded as Promise<Record<string, unknown>>;
+async function evaluate(file: string): Promise<Record<string, unknown>> {
+  const isTypeScript = /\.[cm]?tsx?$/.test(file);
+  const loaded: unknown = isTypeScript ? await transpile(file) : await import(pathToFileURL(file).href);
+  return loaded as Record<string, unknown>;
+}
+
+async function transpile(file: string): Promise<unknown> {
+  const loading = Object.entries(provided).map(async ([name, load]) => [name, await load()] as const);
+  const virtualModules = Object.fromEntries(await Promise.all(loading));
+  return createJiti(import.meta.url, { fsCache: false, interopDefault: false, virtualModules }).import(file);
 }
 
 /** Where inside the user's file something went wrong, as `:line:column`; empty when the error does not say. */
