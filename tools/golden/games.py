@@ -2,8 +2,10 @@
 
 Usage:  python tools/golden/games.py CHECKOUT tests/goldens/games [NAME ...]
 Made with Python 3.11.7 and axon-rl/gem at commit 4069f2f8d45f5047ac13221f7c90c8b19927d43a, checked out in CHECKOUT,
-in four calls, since one stream of moves runs through a call: GuessTheNumber; Mastermind; random TowerofHanoi Minesweeper
-FifteenPuzzle Game2048; Sudoku.
+in five calls, since one stream of moves runs through a call: GuessTheNumber; Mastermind; random TowerofHanoi Minesweeper
+FifteenPuzzle Game2048; Sudoku; Wordle Hangman. The last one needs NLTK (3.10.4) and its corpus `words` (nltk/nltk_data at
+commit 5db857e, packages/corpora/words.zip), unpacked into corpora/ of the folder that the variable NLTK_DATA names; its
+games are the same in gem-llm 0.1.0 of PyPI.
 
 <name>.jsonl.gz, one game a line: [level, seed, state at the start, moves, rewards, flags, state at the end, digest].
 A flag is - (goes on), T (terminated) or B (terminated and truncated). The digest is the MD5 of all states, the first one
@@ -160,6 +162,38 @@ def merge_move(env, kind):
     return box(player.choice(DIRECTIONS))
 
 
+def wordle_state(env):
+    return f"{env.secret_word} {''.join(map(str, env.milestones))} {','.join(sorted(env.previous_guesses))}"
+
+
+def wordle_move(env, kind):
+    word = player.choice(env.available_words)
+    if kind == "smart":
+        return box("".join(s if player.random() < 0.7 else w.upper() for s, w in zip(env.secret_word, word)), sep="")
+    if kind == "odd":
+        return player.choice([
+            box(*word), box(*word, sep="\t"), box(*word, sep="  "), box(*word, sep="\u3000"), box(word + "S"), box(word[1:]),
+            box("E" * len(word)), box(word.title()) + box(1), box(env.secret_word[1:] + env.secret_word[0]),
+            box(*(env.previous_guesses or [word]))])
+    return box(word)
+
+
+def hangman_state(env):
+    return f"{env.secret_word} {''.join(env.board)} {''.join(sorted(env.guessed_letters))}"
+
+
+def hangman_move(env, kind):
+    word = player.choice(env.available_words)
+    if kind == "smart":
+        return box(player.choice([c for c, shown in zip(env.secret_word, env.board) if shown == "_"] or [env.secret_word]))
+    if kind == "odd":
+        return player.choice([
+            box(word + "s"), box(word[1:]), box("\u0131"), box("\u0130"), box("\u017f"), box("\u212a"), box(*word),
+            "\\BOXED{e}", "\\Boxed{" + word + "}", box(env.secret_word.title().replace("i", "\u0131")), box(env.secret_word.lower()),
+            box(*(env.guessed_letters or "e"), sep="} \\boxed{")])
+    return box(player.choice([word, player.choice("abcdefghijklmnopqrstuvwxyzETAOIN")]))
+
+
 R = None  # what the level random draws
 GAMES = {
     "GuessTheNumber": ("guess_the_number:GuessTheNumberEnv", guess_state, guess_move, 340, {
@@ -182,6 +216,12 @@ GAMES = {
     "Game2048": ("game_2048:Game2048Env", merge_state, merge_move, (340, 250, 340, 80), {
         "easy": dict(target_tile=64, max_turns=50), "hard": dict(target_tile=512, max_turns=50),
         "random": dict(target_tile=R, max_turns=R), "extreme-hard": dict(target_tile=2048, max_turns=100)}),
+    "Wordle": ("wordle:WordleEnv", wordle_state, wordle_move, 340, {
+        "easy": dict(word_length=3, max_turns=15), "hard": dict(word_length=5, max_turns=25),
+        "random": dict(word_length=R, max_turns=R)}),
+    "Hangman": ("hangman:HangmanEnv", hangman_state, hangman_move, 340, {
+        "easy": dict(word_length=3, max_turns=10), "hard": dict(word_length=7, max_turns=20),
+        "random": dict(word_length=R, max_turns=R)}),
 }
 
 
@@ -246,6 +286,8 @@ for name, (entry, state, move, count, levels) in GAMES.items():
     if only and name not in only:
         continue
     module, cls = entry.split(":")
+    if name in ("Wordle", "Hangman"):  # both ask for the corpus, which is there
+        __import__("nltk").download = lambda _: True
     cls = getattr(__import__(f"gem.envs.game_env.{module}", fromlist=[cls]), cls)
     lines = []
     for i, (level, kwargs) in enumerate(levels.items()):

@@ -4,27 +4,34 @@ import type { PythonRandom } from './python-random.ts';
 import { BACK, gapAfter, SLIDES, type Slide, slide, solve } from './sliding.ts';
 import { defineGame, invalid, type Outcome, type TextGame, unreadable, valid, won } from './text-game.ts';
 
-const read = boxed('(up|down|left|right)');
+const READERS = {
+  gem: boxed('(up|down|left|right)'),
+  fixed: boxed('([uU][pP]|[dD][oO][wW][nN]|[lL][eE][fF][tT]|[rR][iI][gG][hH][tT])'),
+};
 const SHUFFLE_MOVES = 100;
 
 interface Parameters {
   side: number;
   turns: number;
+  /** `gem`: moves are written in small letters, and any other spelling ends the episode. `fixed`: in letters of any case. */
+  rules: 'gem' | 'fixed';
 }
 
 class FifteenPuzzle implements TextGame {
   readonly instructions: string;
   readonly turns: number;
   readonly side: number;
+  readonly #rules: Parameters['rules'];
   /** Row-major; 0 is the gap. */
   #tiles: readonly number[];
   #plan: { readonly from: string; readonly move: Slide }[] = [];
   /** No plan was found: the search is not worth another one at every move. */
   #gaveUp = false;
 
-  constructor({ side, turns }: Parameters, random: PythonRandom) {
+  constructor({ side, turns, rules }: Parameters, random: PythonRandom) {
     this.side = side;
     this.turns = turns;
+    this.#rules = rules;
     this.#tiles = Array.from({ length: side * side }, (_, i) => (i + 1) % (side * side));
     let last: Slide | undefined;
     for (let i = 0; i < SHUFFLE_MOVES; i++) {
@@ -52,7 +59,7 @@ class FifteenPuzzle implements TextGame {
   }
 
   move(answer: string): Outcome {
-    const move = read(answer)?.[0] as Slide | undefined;
+    const move = READERS[this.#rules](answer)?.[0]?.toLowerCase() as Slide | undefined;
     if (move === undefined) return unreadable('\\boxed{up}, \\boxed{down}, \\boxed{left} or \\boxed{right}');
     if (!this.#slide(move)) return invalid(`No tile can move ${move}.`);
     return this.#right() === this.#tiles.length ? won('The puzzle is solved.') : valid(`A tile moved ${move}.`);
@@ -102,17 +109,19 @@ const describe = (side: number, tiles: readonly number[]): string =>
 export const fifteenPuzzle = defineGame<Parameters, FifteenPuzzle>({
   name: 'FifteenPuzzle',
   help: 'Slide numbered tiles into order.',
-  parameters: z.strictObject({ side: z.int().min(2).max(9), turns: z.int().min(1) }),
+  parameters: z.strictObject({
+    side: z.int().min(2).max(9),
+    turns: z.int().min(1),
+    rules: z.enum(['gem', 'fixed']).default('gem'),
+  }),
   levels: { easy: { side: 2, turns: 10 }, hard: { side: 4, turns: 50 } },
-  randomParameters: z
-    .strictObject({
-      /** `gem` is refused: there the puzzle of random size crashes when it is made. `fixed` draws a size. */
-      rules: z
-        .enum(['gem', 'fixed'])
-        .default('fixed')
-        .refine(rules => rules === 'fixed', 'GEM cannot make a puzzle of random size (it crashes); use fixed'),
-    })
-    .transform((): Partial<Parameters> => ({})),
+  randomParameters: z.strictObject({
+    /** `gem` is refused: there the puzzle of random size crashes when it is made. `fixed` draws a size. */
+    rules: z
+      .enum(['gem', 'fixed'])
+      .default('fixed')
+      .refine(rules => rules === 'fixed', 'GEM cannot make a puzzle of random size (it crashes); use fixed'),
+  }),
   draw: random =>
     random.choice([
       { side: 2, turns: 10 },

@@ -9,6 +9,8 @@ interface Parameters {
   min: number;
   max: number;
   turns: number;
+  /** `gem`: 0 is taken for no guess at all and ends the episode. `fixed`: it is a number out of range. */
+  rules: 'gem' | 'fixed';
 }
 
 class GuessTheNumber implements TextGame {
@@ -17,14 +19,16 @@ class GuessTheNumber implements TextGame {
   readonly min: number;
   readonly max: number;
   readonly #secret: number;
+  readonly #rules: Parameters['rules'];
   readonly #guesses = new Set<number>();
   #last = 0;
 
-  constructor({ min, max, turns }: Parameters, random: PythonRandom) {
+  constructor({ min, max, turns, rules }: Parameters, random: PythonRandom) {
     this.min = min;
     this.max = max;
     this.turns = turns;
     this.#secret = random.randint(min, max);
+    this.#rules = rules;
     this.instructions = [
       `Guess the Number. I think of a whole number from ${min} to ${max}; find it in at most ${turns} turns.`,
       'After each guess I say whether my number is higher or lower.',
@@ -42,8 +46,7 @@ class GuessTheNumber implements TextGame {
 
   move(answer: string): Outcome {
     const guess = integers(read(answer))?.[0];
-    // GEM takes 0 for no guess at all.
-    if (!guess) return unreadable('a guess such as \\boxed{5}');
+    if (guess === undefined || (guess === 0 && this.#rules === 'gem')) return unreadable('a guess such as \\boxed{5}');
     this.#last = guess;
     if (!this.#inRange(guess)) return invalid(`Your guess is not between ${this.min} and ${this.max}.`);
     if (this.#guesses.has(guess)) return invalid(`You have tried ${guess} before.`);
@@ -72,6 +75,8 @@ class GuessTheNumber implements TextGame {
   }
 }
 
+const rules = z.enum(['gem', 'fixed']).default('gem');
+
 export const guessTheNumber = defineGame<Parameters, GuessTheNumber>({
   name: 'GuessTheNumber',
   help: 'Find a number from hints: higher or lower.',
@@ -80,10 +85,11 @@ export const guessTheNumber = defineGame<Parameters, GuessTheNumber>({
       min: z.int().min(1).max(1_000_000),
       max: z.int().max(1_000_000),
       turns: z.int().min(1),
+      rules,
     })
     .refine(({ min, max }) => max > min, 'max must be larger than min'),
   levels: { easy: { min: 1, max: 10, turns: 4 }, hard: { min: 1, max: 50, turns: 7 } },
-  randomParameters: z.strictObject({}),
+  randomParameters: z.strictObject({ rules }),
   draw(random) {
     const min = random.randint(1, 10);
     const max = random.randint(min + 5, min + 50);
