@@ -23,6 +23,8 @@ export type Commands = Readonly<
 export const COMMANDS: Commands = {
   rl: { summary: 'Train a policy by reinforcement learning', load: () => import('./rl.ts') },
   sft: { summary: 'Train a policy on demonstrations', load: () => import('./sft.ts') },
+  rm: { summary: 'Train a reward model on pairs of answers', load: () => import('./rm.ts') },
+  dpo: { summary: 'Train a policy on pairs of answers', load: () => import('./dpo.ts') },
   eval: { summary: 'Evaluate a policy on tasks', load: () => import('./eval.ts') },
   play: { summary: 'Play an environment yourself', load: () => import('./play.ts') },
   generate: { summary: 'Let a policy answer a prompt', load: () => import('./generate.ts') },
@@ -32,6 +34,7 @@ export const COMMANDS: Commands = {
     load: () => import('./serve-env.ts'),
   },
   merge: { summary: 'Merge a LoRA adapter into its model', load: () => import('./merge.ts') },
+  init: { summary: 'Begin an environment of your own, with its test', load: () => import('./init.ts') },
   doctor: { summary: 'Check that this machine can train', load: () => import('./doctor.ts') },
 };
 

@@ -166,7 +166,15 @@ export interface Learner {
 export interface Critic
   extends Pick<
     Learner,
-    'version' | 'forwardBackward' | 'optimizerStep' | 'zeroGrad' | 'save' | 'load' | 'export' | 'close'
+    | 'contextLength'
+    | 'version'
+    | 'forwardBackward'
+    | 'optimizerStep'
+    | 'zeroGrad'
+    | 'save'
+    | 'load'
+    | 'export'
+    | 'close'
   > {
   /** Per sequence [P]: value of the state in which each predicted token was sampled. The temperature has no effect. */
   values(batch: LearnerBatch): Promise<Float32Array[]>;

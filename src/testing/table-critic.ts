@@ -22,6 +22,7 @@ export function tableCritic(vocabularySize: number): Critic {
     await writeFile(join(directory, 'critic.json'), JSON.stringify({ version, table: [...table] }));
   };
   return {
+    contextLength: 4096,
     get version() {
       return version;
     },

@@ -40,7 +40,7 @@ const TrainerState = z.object({
 
 /** What is trained. */
 export interface Trained {
-  readonly learner: Learner;
+  readonly learner: Pick<Learner, 'save' | 'load' | 'export'>;
   readonly critic?: Critic | undefined;
 }
 

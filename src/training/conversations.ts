@@ -56,12 +56,19 @@ export function rowToExample(row: unknown, options: ExampleOptions): Example {
 export function exampleSequences(example: Example, renderer: Renderer): LearnerSequence[] {
   if ('messages' in example) return conversationSequences(example.messages, renderer);
   const { prompt, response } = example;
-  if (typeof prompt !== 'string') {
-    return conversationSequences([...prompt, { role: 'assistant', content: response }], renderer);
-  }
-  const sequence = new Sequence(renderer.encode(prompt));
+  if (typeof prompt === 'string') return [answerSequence(prompt, response, renderer)];
+  return conversationSequences([...prompt, { role: 'assistant', content: response }], renderer);
+}
+
+/** A prompt and one answer to it; nothing but the answer, with the token that ends it, is predicted. */
+export function answerSequence(
+  prompt: string | readonly Message[],
+  response: string,
+  renderer: Renderer,
+): LearnerSequence {
+  const sequence = new Sequence(typeof prompt === 'string' ? renderer.encode(prompt) : renderer.prompt(prompt));
   sequence.predict(answerTokens(response, renderer));
-  return [sequence.finish()];
+  return sequence.finish();
 }
 
 function conversationSequences(messages: readonly Message[], renderer: Renderer): LearnerSequence[] {
@@ -92,6 +99,12 @@ function conversationSequences(messages: readonly Message[], renderer: Renderer)
     }
   });
   return [...finished, sequence.finish()];
+}
+
+/** A text without a prompt: all of it, with the token that ends it, is predicted but the first, which nothing precedes. */
+export function textSequence(text: string, renderer: Renderer): LearnerSequence {
+  const tokens = answerTokens(text, renderer);
+  return { tokens, predict: Uint8Array.from(tokens, (_, t) => (t > 0 ? 1 : 0)) };
 }
 
 /** The answer as a policy would sample it: its text, then the token that ends a turn. */

@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { abcPolicy } from '../../tests/support/abc-policy.ts';
 import { byteRenderer } from '../testing/byte-tokenizer.ts';
 import { exampleSequences } from './conversations.ts';
-import { meanLoss, type SftOptions, type SftStep, sft, sftSteps } from './sft.ts';
+import { meanLoss, type SftOptions, sft } from './sft.ts';
+import { type SupervisedStep, supervisedSteps } from './supervised.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -23,13 +24,13 @@ function options(more: Partial<SftOptions> = {}): SftOptions {
   return { learner, examples, steps: 12, batchSize: 2, seed: 1, optimizer: { learningRate: 3 }, ...more };
 }
 
-async function collect(run: AsyncIterable<SftStep>): Promise<SftStep[]> {
-  const steps: SftStep[] = [];
+async function collect(run: AsyncIterable<SupervisedStep>): Promise<SupervisedStep[]> {
+  const steps: SupervisedStep[] = [];
   for await (const step of run) steps.push(step);
   return steps;
 }
 
-const lasting = (steps: readonly SftStep[]) =>
+const lasting = (steps: readonly SupervisedStep[]) =>
   steps.map(({ metrics }) => Object.entries(metrics).filter(([name]) => !name.startsWith('timing/')));
 
 describe('sft', () => {
@@ -64,9 +65,9 @@ describe('sft', () => {
   });
 
   it('counts steps by passes, leaving an incomplete batch out', () => {
-    expect(sftSteps(10, 4, 1)).toBe(2);
-    expect(sftSteps(10, 4, 2)).toBe(5);
-    expect(sftSteps(3, 4, 1)).toBe(1);
+    expect(supervisedSteps(10, 4, 1)).toBe(2);
+    expect(supervisedSteps(10, 4, 2)).toBe(5);
+    expect(supervisedSteps(3, 4, 1)).toBe(1);
   });
 
   it('stopped and resumed it ends as if it had never stopped', async () => {
@@ -74,7 +75,7 @@ describe('sft', () => {
     const expected = await collect(sft(whole));
     const checkpoints = { directory: join(directory, 'checkpoints'), every: 3, resume: true };
     const stop = new AbortController();
-    const given: SftStep[] = [];
+    const given: SupervisedStep[] = [];
     for await (const step of sft(options({ checkpoints, stop: stop.signal }))) {
       given.push(step);
       if (step.index === 4) stop.abort();
