@@ -1,0 +1,83 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { resolve } from '../config/load.ts';
+import { rlOptions } from '../config/rl.ts';
+import { validateEpisode } from '../episode/validate.ts';
+import { provideModules } from '../modules/load.ts';
+import { testContext } from '../testing/executor-context.ts';
+import { chooseAgent } from './agent.ts';
+import { OWN_PACKAGE } from './own-package.ts';
+
+/** Which agent the command line makes, and what it refuses. */
+
+const cwd = mkdtempSync(join(tmpdir(), 'tokenloop-agent-'));
+const task = { id: 't', prompt: [{ role: 'user', content: '2+3' }], label: '5', metadata: {} };
+beforeAll(() => provideModules(OWN_PACKAGE));
+
+function choose(...argv: string[]) {
+  const needed = ['--actor.model_name_or_path', 'none', '--data.prompt_dataset', 'none'];
+  const { values } = resolve(rlOptions, { argv: [...needed, ...argv], cwd });
+  return chooseAgent(values, cwd, values);
+}
+
+async function run(answers: readonly string[], ...argv: string[]) {
+  const context = testContext({ answers: (_, i) => answers[i] ?? 'a5' });
+  const agent = await choose(...argv);
+  const episode = await agent.run(task, context);
+  validateEpisode(episode);
+  const shown = context.sampler.requests.map(({ tokens }) => context.renderer.decode(tokens, { special: true }));
+  return { agent, episode, shown };
+}
+
+describe('agent.fold and agent.history', () => {
+  it('fold the conversation with an environment', async () => {
+    const argv = ['--agent.env', 'calculator', '--agent.fold.turns', '1', '--agent.fold.request', 'Sum up.'];
+    const { episode, shown } = await run(['c2+3', 'it is 5', 'a5'], ...argv);
+    expect(episode).toMatchObject({ outcome: { kind: 'done' }, score: 1, metrics: { turns: 2, folds: 1 } });
+    expect(shown[1]).toContain('Sum up.');
+    expect(shown[2]).toContain('Summary of what happened so far:\nit is 5');
+  });
+
+  it('leave out what the policy thought', async () => {
+    const thought = '<think>hm</think>c2+3';
+    const plain = await run([thought, 'a5'], '--agent.env', 'calculator');
+    const short = await run([thought, 'a5'], '--agent.env', 'calculator', '--agent.history', 'without-reasoning');
+    expect(plain.shown[1]).toContain('hm</think>');
+    expect(short.shown[1]).toContain('c2+3');
+    expect(short.shown[1]).not.toContain('hm</think>');
+  });
+
+  it.each([
+    [['--agent.env', 'calculator', '--agent.fold.tool'], /an environment has no tools/],
+    [['--agent.env', 'calculator', '--agent.fold.request', 'x'], /a number of turns or of tokens/],
+    [
+      ['--agent.env', 'calculator', '--agent.history', 'calls', '--agent.search.strategy', 'turns'],
+      /agent\.history is for chains of turns .*this agent is 'tree'/,
+    ],
+    [['--reward.remote_url', 'reward.mjs', '--agent.fold.turns', '2'], /agent\.fold is for .*'single-turn'/],
+    [['--train.agent_func_path', 'seats.ts', '--agent.fold.turns', '2'], /agent\.fold is for .*'seats'/],
+    [['--train.agent_func_path', 'seats.ts', '--agent.search.strategy', 'turns'], /makes trees .*'seats'/],
+  ])('%j is refused', async (argv, message) => {
+    await expect(choose(...argv)).rejects.toThrow(message);
+  });
+});
+
+describe('several seats', () => {
+  it('come from a file that exports them, which may import this package by its name', async () => {
+    const { agent, episode } = await run(['1', '1', '1', '1', '1'], '--train.agent_func_path', 'seats.ts');
+    expect(agent.name).toBe('seats');
+    expect(episode.outcome.kind).not.toBe('failed');
+    expect(new Set(episode.steps.map(({ seat }) => seat))).toEqual(new Set(['first', 'second']));
+  });
+});
+
+beforeAll(() => {
+  writeFileSync(join(cwd, 'reward.mjs'), 'export default inputs => inputs.map(() => 1);\n');
+  writeFileSync(
+    join(cwd, 'seats.ts'),
+    "import { seats } from 'tokenloop';\nimport { nim } from 'tokenloop/envs';\n" +
+      "export default seats({ game: nim, seats: { first: 'policy', second: 'policy' } });\n",
+  );
+});
