@@ -1,4 +1,11 @@
+/** What parameters of environments and tools are declared with. */
+export { z } from 'zod';
+export type { Execution, Interpreter, Language, Program, Sandbox } from '../sandbox/contracts.ts';
+export { judge, type TestCase, type Verdict } from '../sandbox/judge.ts';
+export { openSandbox } from '../sandbox/sandbox.ts';
+export type { SandboxOptions } from '../sandbox/settings.ts';
 export { evaluate, formatNumber } from './arithmetic.ts';
+export { type InterpreterToolOptions, interpreterTool } from './code/interpreter-tool.ts';
 export type {
   Action,
   Awaitable,

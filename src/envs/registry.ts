@@ -3,6 +3,7 @@ import type { Task } from '../episode/task.ts';
 import { editDistance } from '../options/nearest.ts';
 import { calculator } from './calculator.ts';
 import { clientOf } from './clients/schemes.ts';
+import { code } from './code/code.ts';
 import type { EnvironmentFactory } from './contracts.ts';
 import type { EnvironmentDefinition, Players } from './definition.ts';
 import { textGames } from './games/gem/index.ts';
@@ -12,6 +13,7 @@ import { guessNumber } from './games/guess-number.ts';
 
 const known = new Map<string, EnvironmentDefinition[]>();
 registerEnvironment(calculator);
+registerEnvironment(code);
 registerEnvironment(guessNumber);
 for (const definition of textGames) registerEnvironment(definition);
 

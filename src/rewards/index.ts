@@ -1,3 +1,4 @@
+export { type CodeRewardOptions, codeReward } from './code.ts';
 export { perSample, type RewardFunction, type RewardInput, type RewardOutput } from './contracts.ts';
 export { exactMatch } from './exact-match.ts';
 export { loadRewardFile } from './file.ts';
