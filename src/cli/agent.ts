@@ -22,6 +22,7 @@ import type { EnvironmentFactory } from '../envs/contracts.ts';
 import { makeEnvironment } from '../envs/registry.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
+import type { codeRewardOptions } from '../rewards/code-options.ts';
 import type { mathRewardOptions } from '../rewards/math/options.ts';
 import { checkRewardOptions, chooseReward } from '../rewards/registry.ts';
 import type { agentChoiceOptions, rolloutOptions } from '../rollout/options.ts';
@@ -29,7 +30,12 @@ import type { AgentOptions } from '../train.ts';
 import type { rlTrainOptions, trainOptions } from '../training/options.ts';
 
 type ChoiceValues = Values<
-  typeof agentChoiceOptions & typeof queueOptions & typeof mcpOptions & typeof mathRewardOptions & typeof historyOptions
+  typeof agentChoiceOptions &
+    typeof queueOptions &
+    typeof mcpOptions &
+    typeof mathRewardOptions &
+    typeof codeRewardOptions &
+    typeof historyOptions
 >;
 
 /** What of an attempt is not the agent's own to say. */

@@ -5,6 +5,7 @@ import { queueOptions } from '../agents/queue/options.ts';
 import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { options } from '../options/option.ts';
+import { codeRewardOptions } from '../rewards/code-options.ts';
 import { mathRewardOptions } from '../rewards/math/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { progressOptions, tracingOptions, trackingOptions } from '../tracking/options.ts';
@@ -91,6 +92,7 @@ export const evaluationOptions = compose(
   ),
   agentChoiceOptions,
   mathRewardOptions,
+  codeRewardOptions,
   historyOptions,
   queueOptions,
   mcpOptions,

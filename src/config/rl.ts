@@ -13,6 +13,7 @@ import {
   separateOptions,
 } from '../engines/onnx/options.ts';
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
+import { codeRewardOptions } from '../rewards/code-options.ts';
 import { mathRewardOptions } from '../rewards/math/options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { overlapOptions } from '../rollout/overlap-options.ts';
@@ -37,6 +38,7 @@ export const rlOptions = compose(
   dataOptions,
   agentChoiceOptions,
   mathRewardOptions,
+  codeRewardOptions,
   historyOptions,
   queueOptions,
   mcpOptions,

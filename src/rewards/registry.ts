@@ -1,14 +1,24 @@
 import { resolve } from 'node:path';
 import type { Values } from '../options/option.ts';
+import type { SandboxOptions } from '../sandbox/settings.ts';
+import { codeReward } from './code.ts';
+import type { codeRewardOptions } from './code-options.ts';
 import type { RewardFunction } from './contracts.ts';
 import { loadRewardFile } from './file.ts';
 import type { mathRewardOptions } from './math/options.ts';
 import { mathReward } from './math/reward.ts';
 
-type RewardValues = Values<typeof mathRewardOptions>;
+type RewardValues = Values<typeof mathRewardOptions & typeof codeRewardOptions>;
 
 /** Rewards that have a name, and the beginning of the names of their options. */
 const REWARDS: Readonly<Record<string, (values: RewardValues) => RewardFunction>> = {
+  code: values =>
+    codeReward({
+      language: values['reward.code.language'] ?? 'python',
+      credit: values['reward.code.credit'],
+      totalTimeoutMs: values['reward.code.deadline'],
+      sandbox: values['reward.code.sandbox'] as SandboxOptions | undefined, // read there, and refused if it is none
+    }),
   math: values =>
     mathReward({
       ...defined('extract', values['reward.math.extract']),

@@ -6,10 +6,15 @@ import { type SandboxOptions, type SandboxSettings, sandboxSettings } from './se
 /**
  * A sandbox for programs that nobody has read. Interpreters are found and started with the first program; every
  * program gets one of its own, started ahead where `warm` says so, and never used by another.
- * @throws Error for settings that cannot be; SandboxError from the first call where isolation cannot be had
+ * @throws SandboxError for settings that cannot be, and from the first call where isolation cannot be had
  */
 export function openSandbox(options: SandboxOptions = {}): Sandbox {
-  return new InterpreterPool(sandboxSettings.parse(options));
+  const parsed = sandboxSettings.safeParse(options);
+  if (parsed.success) return new InterpreterPool(parsed.data);
+  const issues = parsed.error.issues.map(
+    ({ path, message }) => `${path.join('.')}${path.length > 0 ? ': ' : ''}${message}`,
+  );
+  throw new SandboxError(`settings of the sandbox: ${issues.join('; ')}`);
 }
 
 const shared = new Map<string, Sandbox>();
