@@ -3,6 +3,7 @@ import { loadAgentFile } from '../agents/file.ts';
 import type { HistoryOptions } from '../agents/folding.ts';
 import { historyFromOptions, type historyOptions } from '../agents/history-options.ts';
 import { multiTurn } from '../agents/multi-turn.ts';
+import type { nemoGymOptions } from '../agents/nemo-gym/options.ts';
 import type { agentOptions } from '../agents/options.ts';
 import { loadRegistrations } from '../agents/queue/file.ts';
 import type { queueOptions } from '../agents/queue/options.ts';
@@ -28,15 +29,20 @@ import { checkRewardOptions, chooseReward } from '../rewards/registry.ts';
 import type { agentChoiceOptions, rolloutOptions } from '../rollout/options.ts';
 import type { AgentOptions } from '../train.ts';
 import type { rlTrainOptions, trainOptions } from '../training/options.ts';
+import { chooseNemoGym, lostNemoGymOption, usesNemoGym } from './nemo-gym.ts';
 
 type ChoiceValues = Values<
   typeof agentChoiceOptions &
     typeof queueOptions &
     typeof mcpOptions &
+    typeof nemoGymOptions &
     typeof mathRewardOptions &
     typeof codeRewardOptions &
     typeof historyOptions
 >;
+
+/** Other options that choose an agent. */
+const CHOICES = ['agent.env', 'agent.type', 'train.agent_func_path', 'reward.remote_url'] as const;
 
 /** What of an attempt is not the agent's own to say. */
 interface Shape {
@@ -60,6 +66,12 @@ export async function chooseAgent(
   if (values['env.mcp.servers'] !== undefined || values['env.mcp.config'] !== undefined) {
     return chooseMcpAgent(values, cwd, shape);
   }
+  if (usesNemoGym(values)) {
+    const others = CHOICES.filter(name => values[name] !== undefined);
+    return fitting(await chooseNemoGym(values, others), shape);
+  }
+  const stray = lostNemoGymOption(values);
+  if (stray !== undefined) throw new ConfigError([`${stray} is for a server that env.nemo_gym.url names; none is given`]);
   if (values['agent.type'] !== undefined) return chooseQueueAgent(values, cwd, shape);
   const lost = (['env.type', 'agent.args', 'env.args'] as const).find(
     name => Object.keys(values[name] ?? {}).length > 0,

@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
+import { taskOfRow } from '../agents/nemo-gym/rows.ts';
 import { ConfigError } from '../config/error.ts';
 import { chooseFiles } from '../data/choose.ts';
+import { columnsOf, requiredColumn } from '../data/columns.ts';
 import { type DataFiles, localFiles } from '../data/files.ts';
 import { type MalformedRow, MalformedRows } from '../data/malformed.ts';
 import { mixRows } from '../data/mixture.ts';
@@ -13,14 +15,15 @@ import type { Task } from '../episode/task.ts';
 import type { Values } from '../options/option.ts';
 import type { dataOptions } from '../rollout/options.ts';
 import { checkRoom, type Room } from '../rollout/prompt-room.ts';
-import { loadTasks, rowToTask } from '../rollout/tasks.ts';
+import { loadTasks, rowToTask, type TaskInput } from '../rollout/tasks.ts';
 import type { CommandContext } from './command.ts';
 import { downloadLine } from './model.ts';
+import { type NemoGymValues, usesNemoGym } from './nemo-gym.ts';
 
 export type DatasetSurroundings = Pick<CommandContext<Record<never, never>>, 'cwd' | 'stderr'> &
   Partial<Pick<CommandContext<Record<never, never>>, 'interrupt' | 'env'>>;
 
-type Columns = Omit<Values<typeof dataOptions>, 'data.max_samples'>;
+type Columns = Omit<Values<typeof dataOptions>, 'data.max_samples'> & Partial<NemoGymValues>;
 
 /** What to do with rows that cannot be used. */
 export type RowPolicy = Pick<Columns, 'data.on_malformed' | 'data.max_malformed'>;
@@ -169,7 +172,14 @@ export function tasksWithRoom(
   return kept;
 }
 
-function taskOf(values: Columns) {
+function taskOf(values: Columns): (row: unknown, file: string) => TaskInput {
+  const label = values['data.label_key'];
+  if (usesNemoGym(values)) {
+    return row => ({
+      ...taskOfRow(row),
+      ...(label && { label: String(requiredColumn(columnsOf(row), label, 'data.label_key')) }),
+    });
+  }
   const columns = {
     inputKey: values['data.input_key'],
     labelKey: values['data.label_key'] ?? null,

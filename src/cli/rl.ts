@@ -17,6 +17,7 @@ import { type CommandContext, defineCommand } from './command.ts';
 import { loadEvaluationTasks, loadTrainingTasks, tasksWithRoom } from './datasets.ts';
 import { displayOf, rolloutFields } from './display.ts';
 import { locateModel, loraOf, muonOf } from './model.ts';
+import { usesNemoGym } from './nemo-gym.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
 import { describeFailures, finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
 import { type RlValues, samplingRemark, settingsOf } from './rl-settings.ts';
@@ -116,7 +117,8 @@ export async function reinforce(
   let lock: Awaited<ReturnType<typeof openRunDirectory>> | undefined;
   try {
     const room = { renderer: policy.renderer, contextLength: policy.learner.contextLength };
-    const ownAgent = values['agent.env'] !== undefined || values['train.agent_func_path'] !== undefined;
+    const ownAgent =
+      values['agent.env'] !== undefined || values['train.agent_func_path'] !== undefined || usesNemoGym(values);
     // Other agents make their prompts of tasks themselves.
     const tasks = ownAgent ? loaded : tasksWithRoom(loaded, room, values, context);
     const steps = stepsOf(values, tasks.length);

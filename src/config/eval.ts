@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { historyOptions } from '../agents/history-options.ts';
+import { nemoGymOptions } from '../agents/nemo-gym/options.ts';
 import { agentOptions } from '../agents/options.ts';
 import { queueOptions } from '../agents/queue/options.ts';
 import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
@@ -96,6 +97,7 @@ export const evaluationOptions = compose(
   historyOptions,
   queueOptions,
   mcpOptions,
+  nemoGymOptions,
   agentOptions,
   pick(
     rolloutOptions,

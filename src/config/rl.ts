@@ -1,4 +1,5 @@
 import { historyOptions } from '../agents/history-options.ts';
+import { nemoGymOptions } from '../agents/nemo-gym/options.ts';
 import { agentOptions } from '../agents/options.ts';
 import { queueOptions } from '../agents/queue/options.ts';
 import { searchOptions } from '../agents/tree/options.ts';
@@ -42,6 +43,7 @@ export const rlOptions = compose(
   historyOptions,
   queueOptions,
   mcpOptions,
+  nemoGymOptions,
   agentOptions,
   searchOptions,
   rolloutOptions,
