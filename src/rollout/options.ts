@@ -65,7 +65,7 @@ export const dataOptions = options({
 export const agentChoiceOptions = options({
   'agent.env': {
     schema: z.string().min(1).optional(),
-    help: 'Environment by name, as in calculator or calculator@1; the agent takes turns with it',
+    help: 'Environment by name, as in calculator or calculator@1, or a file of your own (my-env/environment.ts); the agent takes turns with it',
   },
   'agent.env_parameters': {
     schema: z.record(z.string(), z.unknown()).default({}),
