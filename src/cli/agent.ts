@@ -20,7 +20,6 @@ import { readMcpFile } from '../envs/clients/mcp/file.ts';
 import type { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { mcpTools } from '../envs/clients/mcp/tools.ts';
 import type { EnvironmentFactory } from '../envs/contracts.ts';
-import { makeEnvironment } from '../envs/registry.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
 import type { codeRewardOptions } from '../rewards/code-options.ts';
@@ -29,6 +28,7 @@ import { checkRewardOptions, chooseReward } from '../rewards/registry.ts';
 import type { agentChoiceOptions, rolloutOptions } from '../rollout/options.ts';
 import type { AgentOptions } from '../train.ts';
 import type { rlTrainOptions, trainOptions } from '../training/options.ts';
+import { openChosen } from './environments.ts';
 import { chooseNemoGym, lostNemoGymOption, usesNemoGym } from './nemo-gym.ts';
 
 type ChoiceValues = Values<
@@ -89,7 +89,10 @@ export async function chooseAgent(
   }
   try {
     const play = (factory: EnvironmentFactory) => (search ? treeSearch(factory, search) : multiTurn(factory, history));
-    if (env !== undefined) return fitting(play(makeEnvironment(env, values['agent.env_parameters'])), shape);
+    if (env !== undefined) {
+      const { make } = await openChosen({ name: env, parameters: values['agent.env_parameters'] }, cwd);
+      return fitting(play(make), shape);
+    }
     if (reward !== undefined) {
       const scores = await chooseReward(reward, values, cwd);
       return fitting(search ? treeSearch(scoredAnswer(scores), search) : singleTurn({ reward: scores }), shape);
