@@ -1,16 +1,19 @@
 import type { EnvironmentDefinition } from '../definition.ts';
+import { gemDefinition } from './gem-bridge/definition.ts';
 import { httpDefinition } from './http/definition.ts';
 
 /** Kinds of addresses by what they begin with. */
 const SCHEMES: Readonly<Record<string, (name: string) => EnvironmentDefinition>> = {
   'http:': httpDefinition,
   'https:': httpDefinition,
+  'gem:': gemDefinition,
 };
 
 /**
  * The environment that a name with a scheme stands for, in another process or on another machine:
  *
- *   http://key:…@host:port      one that `tokenloop serve-env` serves
+ *   http://key:…@host:port           one that `tokenloop serve-env` serves
+ *   gem:game:GuessTheNumber-v0-easy   one of the Python package gem-llm
  */
 export function clientOf(name: string): EnvironmentDefinition | undefined {
   const scheme = /^[a-z]+:/.exec(name)?.[0];
