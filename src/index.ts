@@ -63,4 +63,5 @@ export { type AgentOptions, evaluatePolicy, type TrainOptions, train } from './t
 export { exampleSequences } from './training/conversations.ts';
 export type { Evaluation, EvaluationPlan } from './training/evaluate.ts';
 export type { TrainStep } from './training/loop.ts';
-export { type SftOptions, type SftStep, sft, sftSteps } from './training/sft.ts';
+export { type SftOptions, sft } from './training/sft.ts';
+export { type SupervisedStep as SftStep, supervisedSteps as sftSteps } from './training/supervised.ts';
