@@ -91,9 +91,15 @@ export class ExpressionParser {
           continue;
         }
       }
+      if (this.accept('%')) {
+        factors = [{ kind: 'percent', items: [product()] }];
+        continue;
+      }
       if (this.#isUnit(next, factors)) return this.#withUnit(product());
       if (!this.#startsFactor(next)) break;
-      if (next.type === 'number') throw new ParseError('a number behind another one');
+      if (next.type === 'number' && this.tokens[this.at - 1]!.type === 'number') {
+        throw new ParseError('a number behind another one');
+      }
       factors.push(this.#power());
     }
     return product();
@@ -163,13 +169,12 @@ export class ExpressionParser {
     return { kind: 'sum', items: [integer(BigInt(whole.value)), { kind: 'quotient', items: [over, this.#number()] }] };
   }
 
-  /** A factor with what hangs on it: exponents, !, %, °. */
+  /** A factor with what hangs on it: exponents, !, °. */
   #power(): Node {
     let value = this.#primary();
     for (;;) {
       if (this.accept('^')) value = this.#raised(value);
       else if (this.accept('!')) value = { kind: 'call', name: 'factorial', items: [value] };
-      else if (this.accept('%')) value = { kind: 'percent', items: [value] };
       else if (this.accept('circ')) value = { kind: 'call', name: 'degrees', items: [value] };
       else return value;
     }

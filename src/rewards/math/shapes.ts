@@ -18,11 +18,16 @@ export function unwrapped(node: Node, other: Node): Node {
   if (some(node, ({ kind }) => kind === 'either') && isScalar(node)) {
     return { kind: 'list', items: [withSign(node, 1), withSign(node, -1)] };
   }
+  if (node.kind === 'list' || node.kind === 'set') {
+    const items = node.items.map(item => (some(item, ({ kind }) => kind === 'either') ? unwrapped(item, node) : item));
+    return { ...node, items: items.flatMap(item => (item.kind === 'list' ? item.items : [item])) };
+  }
   return node;
 }
 
 const isName = (node: Node): boolean =>
   node.kind === 'symbol' ||
+  (node.kind === 'tuple' && node.items.every(isName)) ||
   (node.kind === 'product' && node.items.every(item => item.kind === 'symbol' || item.kind === 'constant')) ||
   (node.kind === 'product' && node.items.length === 2 && isName(node.items[0]!) && node.items[1]!.kind === 'tuple');
 
