@@ -190,9 +190,10 @@ export class ConversationTree {
   #checkRoom(length: number, more: number): void {
     if (this.#session.fits(length, more)) return;
     const { window } = this.#session;
+    // NeMo Gym's model servers look for the words `context length`, and end an episode in order where they find them.
     throw new ApiError(
       400,
-      `the conversation has ${length + more} tokens, which leaves no room for an answer in ${window}; shorten it`,
+      `the conversation has ${length + more} tokens, which leaves no room for an answer in a context length of ${window}; shorten it`,
       { code: 'context_length_exceeded' },
     );
   }

@@ -34,7 +34,7 @@ export interface RecordingServerOptions {
   /**
    * Answers below /v1, too, for clients whose address is fixed before there are episodes: the episode is that which
    * the request names, `tokenloop_episode` in its metadata or beside it, or /ng-rollout/ID before its path. The name
-   * takes the place of the key, and answers carry the ids of their tokens.
+   * takes the place of the key, and answers carry the ids of their tokens as in NeMo Gym.
    */
   readonly shared?: boolean | undefined;
   /** Answers what is not below an episode's URL; undefined leaves it a 404. */
@@ -233,7 +233,7 @@ export class RecordingServer {
       return sendJson(response, 200, { ok: true });
     }
     speak(dialect);
-    const asked = { ...dialect.parse(body), ...(this.#options.shared && { tokenIds: true }) };
+    const asked = { ...dialect.parse(body), ...(this.#options.shared && { tokenIds: 'bundled' as const }) };
     this.#checkModel(asked.model);
     await this.#answer(open, dialect, asked, { bytes, route, request, response });
   }

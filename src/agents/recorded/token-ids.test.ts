@@ -107,6 +107,8 @@ describe('a shared address', () => {
       replies.push(await post(`${origin}/v1/chat/completions`, { model: 'policy', messages, tokenloop_episode: name }));
       replies.push(await post(`${baseURL}/chat/completions`, { model: 'policy', messages }, apiKey));
     });
+    // As vllm_model of NeMo Gym looks for it.
+    expect(replies[3].choices[0].message.generation_token_ids).toHaveLength(5);
     expect(replies.slice(4).map(({ status }) => status)).toEqual([404, 200]);
   });
 });

@@ -12,7 +12,7 @@ import {
   restOf,
   type ServerEvent,
 } from './contracts.ts';
-import { content, textOf, tokenLogprobs, toolName, toolOf, toolParameters } from './parts.ts';
+import { bundleOf, content, textOf, tokenLogprobs, toolName, toolOf, toolParameters } from './parts.ts';
 
 /** OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat */
 
@@ -92,7 +92,7 @@ export const chat: Dialect = {
       stop: typeof given.stop === 'string' ? [given.stop] : (given.stop ?? []),
       n: given.n ?? 1,
       topLogprobs: given.logprobs ? (given.top_logprobs ?? 0) : undefined,
-      tokenIds: given.return_token_ids ?? false,
+      tokenIds: given.return_token_ids ? 'beside' : undefined,
       namesTokensById: given.return_tokens_as_token_ids ?? false,
       stream: given.stream ?? false,
       includeUsage: given.stream_options?.include_usage ?? false,
@@ -101,7 +101,7 @@ export const chat: Dialect = {
   },
   body: (asked, reply) => ({
     ...head(reply, 'chat.completion'),
-    ...(reply.answers[0]?.ids && { prompt_token_ids: [...reply.answers[0].ids.prompt] }),
+    ...(asked.tokenIds === 'beside' && { prompt_token_ids: [...reply.answers[0]!.ids!.prompt] }),
     choices: reply.answers.map((answer, index) => ({
       index,
       message: {
@@ -109,10 +109,11 @@ export const chat: Dialect = {
         content: answer.content === '' && answer.calls.length > 0 ? null : answer.content,
         refusal: null,
         ...(answer.reasoning === undefined ? {} : { reasoning_content: answer.reasoning }),
+        ...(asked.tokenIds === 'bundled' && bundleOf(answer.ids!)),
         ...(answer.calls.length > 0 ? { tool_calls: answer.calls.map(call => callOf(call)) } : {}),
       },
       logprobs: logprobsOf(asked, answer),
-      ...(answer.ids && { token_ids: [...answer.ids.answer] }),
+      ...(asked.tokenIds === 'beside' && { token_ids: [...answer.ids!.answer] }),
       finish_reason: answer.finish,
     })),
     usage: usageOf(reply),

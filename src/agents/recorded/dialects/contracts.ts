@@ -24,8 +24,8 @@ export interface AnswerRequest {
   readonly n: number;
   /** Most probable tokens to be given at each place; undefined where no log-probs are asked for. */
   readonly topLogprobs?: number | undefined;
-  /** The ids of prompt and answer are given with the answer, as vLLM and NeMo Gym do. */
-  readonly tokenIds?: boolean | undefined;
+  /** The ids of prompt and answer are given with the answer: beside it, as vLLM does, or bundled on it, as NeMo Gym does. */
+  readonly tokenIds?: 'beside' | 'bundled' | undefined;
   /** Tokens of log-probs are written `token_id:ID`, as vLLM does. */
   readonly namesTokensById?: boolean | undefined;
   readonly stream: boolean;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from '../api-error.ts';
-import type { GivenAnswer } from './contracts.ts';
+import type { GivenAnswer, GivenIds } from './contracts.ts';
 
 /** Pieces that the dialects share. */
 
@@ -36,4 +36,13 @@ export function tokenLogprobs(tokens: GivenAnswer['tokens']) {
     bytes: [...Buffer.from(token)],
   });
   return tokens.map(given => ({ ...one(given), top_logprobs: given.top.map(one) }));
+}
+
+/** As NeMo Gym writes it: on the last item of an answer, or on its message. */
+export function bundleOf({ prompt, answer, logprobs }: GivenIds) {
+  return {
+    prompt_token_ids: [...prompt],
+    generation_token_ids: [...answer],
+    generation_log_probs: [...logprobs],
+  };
 }

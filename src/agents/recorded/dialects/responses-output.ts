@@ -1,5 +1,5 @@
-import type { AnswerRequest, GivenAnswer, GivenIds, Reply } from './contracts.ts';
-import { tokenLogprobs } from './parts.ts';
+import type { AnswerRequest, GivenAnswer, Reply } from './contracts.ts';
+import { bundleOf, tokenLogprobs } from './parts.ts';
 
 export interface OutputItem {
   readonly type: 'message' | 'function_call' | 'reasoning';
@@ -41,15 +41,6 @@ export function outputOf({ topLogprobs }: AnswerRequest, id: string, answer: Giv
     ),
   ];
   return answer.ids === undefined ? items : [...items.slice(0, -1), { ...items.at(-1)!, ...bundleOf(answer.ids) }];
-}
-
-/** As NeMo Gym writes it: on the last item of an answer. */
-function bundleOf({ prompt, answer, logprobs }: GivenIds) {
-  return {
-    prompt_token_ids: [...prompt],
-    generation_token_ids: [...answer],
-    generation_log_probs: [...logprobs],
-  };
 }
 
 /** The response object; without a reply as it is before anything was sampled. */

@@ -104,7 +104,7 @@ export class ResponsesStore {
       stop: [],
       n: 1,
       topLogprobs: wantsLogprobs ? (given.top_logprobs ?? 0) : undefined,
-      tokenIds: given.return_token_ids ?? false,
+      tokenIds: given.return_token_ids ? 'bundled' : undefined,
       stream: given.stream ?? false,
       includeUsage: true,
       overridden: overridden(given, { temperature: undefined, top_p: undefined }),
