@@ -25,6 +25,14 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: '10 000 episodes of a tool agent on an instant engine: episodes/s, memory, time between answer and request',
     load: () => import('./tools.ts'),
   },
+  code: {
+    help: 'programs in the sandbox: executions/s, cold and started ahead, calls of functions, cells of sessions',
+    load: () => import('./code.ts'),
+  },
+  math: {
+    help: 'verdicts on answers a second, beside math-verify with PEERS_PYTHON',
+    load: () => import('./math.ts'),
+  },
   learning: {
     help: 'every estimator with every policy loss on two small tasks; writes docs/learning.md',
     load: () => import('./learning.ts'),

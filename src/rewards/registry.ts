@@ -8,7 +8,8 @@ import { loadRewardFile } from './file.ts';
 import type { mathRewardOptions } from './math/options.ts';
 import { mathReward } from './math/reward.ts';
 
-type RewardValues = Values<typeof mathRewardOptions & typeof codeRewardOptions>;
+/** Of the rewards whose options a command has. */
+type RewardValues = Partial<Values<typeof mathRewardOptions & typeof codeRewardOptions>>;
 
 /** Rewards that have a name, and the beginning of the names of their options. */
 const REWARDS: Readonly<Record<string, (values: RewardValues) => RewardFunction>> = {

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bubblewrapArguments, limitArguments } from './bubblewrap.ts';
 import type { Language } from './contracts.ts';
 import type { Installation } from './installation.ts';
+import { seccompFilter } from './seccomp.ts';
 import type { SandboxSettings } from './settings.ts';
 
 /** Whom the sandbox runs as when tokenloop runs as root: the kernel exempts root from the limit of processes. */
@@ -28,10 +29,16 @@ export async function launch(
 ): Promise<Launched> {
   const limited = prlimit === undefined ? [] : [prlimit, ...limitArguments(language, settings)];
   if (bwrap !== undefined) {
-    const inside = [...bubblewrapArguments(mounts, environment, settings), ...limited, program, ...args];
+    const filter = openFilter();
+    const seccomp = filter === undefined ? [] : ['--seccomp', String(FILTER)];
+    const inside = [...seccomp, ...bubblewrapArguments(mounts, environment, settings), ...limited, program, ...args];
     const asRoot = process.getuid?.() === 0;
-    const child = start(bwrap, inside, { cwd: '/', env: {}, ...(asRoot ? { uid: NOBODY, gid: NOBODY } : {}) });
-    return { child, cleanUp: async () => undefined };
+    const options = { cwd: '/', env: {}, ...(asRoot ? { uid: NOBODY, gid: NOBODY } : {}) };
+    try {
+      return { child: start(bwrap, inside, options, filter), cleanUp: async () => undefined };
+    } finally {
+      if (filter !== undefined) closeSync(filter);
+    }
   }
   const directory = await mkdtemp(join(tmpdir(), 'tokenloop-run-'));
   const [command, ...rest] = [...limited, program, ...args];
@@ -39,17 +46,36 @@ export async function launch(
   return { child, cleanUp: () => rm(directory, { recursive: true, force: true }) };
 }
 
-function start(command: string, args: readonly string[], options: object): ChildProcess {
+/** @param filter becomes the descriptor `FILTER`, which bwrap reads and closes */
+function start(command: string, args: readonly string[], options: object, filter?: number): ChildProcess {
+  const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', filter ?? 'ignore'];
   const inherited = inheritedDescriptors();
-  const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'];
-  if (inherited.length === 0) return spawn(command, args, { ...options, detached: true, stdio });
-  const nothing = openSync('/dev/null', 'r');
+  const nothing = inherited.length === 0 ? undefined : openSync('/dev/null', 'r');
   try {
-    for (let at = stdio.length; at <= inherited.at(-1)!; at++) stdio[at] = inherited.includes(at) ? nothing : 'ignore';
+    for (const each of inherited) {
+      while (stdio.length <= each) stdio.push('ignore');
+      if (each !== FILTER || filter === undefined) stdio[each] = nothing!;
+    }
     return spawn(command, args, { ...options, detached: true, stdio });
   } finally {
-    closeSync(nothing);
+    if (nothing !== undefined) closeSync(nothing);
   }
+}
+
+const FILTER = 5;
+let kept: number | undefined;
+
+/** A descriptor of the filter of system calls, at its beginning; undefined where there is none for this machine. */
+function openFilter(): number | undefined {
+  const filter = seccompFilter();
+  if (filter === undefined) return undefined;
+  if (kept === undefined) {
+    const directory = mkdtempSync(join(tmpdir(), 'tokenloop-filter-'));
+    writeFileSync(join(directory, 'filter'), filter, { mode: 0o600 });
+    kept = openSync(join(directory, 'filter'), 'r');
+    rmSync(directory, { recursive: true });
+  }
+  return openSync(`/proc/self/fd/${kept}`, 'r');
 }
 
 /** Descriptors that this process was started with and would hand on; programs get /dev/null in their place. Ascending. */
