@@ -12,6 +12,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
   storage: [],
   modules: [],
   sandbox: [],
+  http: [],
   episode: [],
   data: ['episode'],
   algorithms: ['episode'],
@@ -42,14 +43,15 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
   testing: ['episode', 'algorithms', 'text'],
 };
 /**
- * The ground: an option's declaration, files written whole or not at all, users' files, programs
- * in a sandbox. Any folder may stand on it.
+ * The ground: an option's declaration, files written whole or not at all, users' files, programs in a sandbox, what
+ * every HTTP server does. Any folder may stand on it.
  */
-const GROUND = ['options', 'storage', 'modules', 'sandbox'];
+const GROUND = ['options', 'storage', 'modules', 'sandbox', 'http'];
 /** Contracts: types, no implementation. */
 const CONTRACTS = [
   'engines/contracts.ts',
   'engines/sampling.ts',
+  'engines/scored.ts',
   'envs/contracts.ts',
   'envs/tools/contracts.ts',
   'envs/clients/nemo-gym/contracts.ts',

@@ -33,6 +33,7 @@ export const COMMANDS: Commands = {
     summary: 'Serve an environment to runs in other processes and on other machines',
     load: () => import('./serve-env.ts'),
   },
+  'serve-rm': { summary: 'Serve a reward model over HTTP', load: () => import('./serve-rm.ts') },
   merge: { summary: 'Merge a LoRA adapter into its model', load: () => import('./merge.ts') },
   init: { summary: 'Begin an environment of your own, with its test', load: () => import('./init.ts') },
   doctor: { summary: 'Check that this machine can train', load: () => import('./doctor.ts') },
