@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Writable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as later } from 'node:timers/promises';
 import type { Ending, Evaluation, Execution, Interpreter, Language, Program } from './contracts.ts';
 import { type Installation, SandboxError } from './installation.ts';
@@ -36,6 +37,7 @@ export class SandboxedInterpreter implements Interpreter {
   #exitCode: number | undefined;
   /** Why it was ended from outside. */
   #reason: Ending | undefined;
+  readonly #decoder = new StringDecoder('utf8');
   #line = '';
   #answers: Answer[] = [];
   /** Called whenever something has come. */
@@ -211,7 +213,7 @@ export class SandboxedInterpreter implements Interpreter {
   }
 
   #hear(chunk: Buffer): void {
-    this.#line += chunk.toString('utf8');
+    this.#line += this.#decoder.write(chunk);
     if (this.#line.length > FLOOD * this.#settings.outputBytes) this.#stop('output');
     const lines = this.#line.split('\n');
     this.#line = lines.pop()!;

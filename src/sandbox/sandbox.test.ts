@@ -35,6 +35,13 @@ describe.skipIf(NO_SANDBOX)('a program', () => {
     expect(ran).toMatchObject({ ending: 'ok', exitCode: 0, stdout: 'grün!\n', stderr: 'b\n', cut: false });
   });
 
+  it('of JavaScript is the main module, in both kinds', async () => {
+    const main = 'if (require.main === module) console.log("main", __filename, typeof globalThis.require);';
+    expect((await run('javascript', main)).stdout).toBe('main /work/main.js undefined\n');
+    const module = 'export const x = await Promise.resolve(1); console.log(x, process.argv[1], import.meta.url);';
+    expect((await run('javascript', module)).stdout).toBe('1 /work/main.mjs file:///work/main.mjs\n');
+  });
+
   it('has its files and arguments', async () => {
     const source = 'import sys, lib.one\nprint(lib.one.x, sys.argv, open("data.txt").read(), __name__)';
     const files = { 'lib/one.py': 'x = 7', 'data.txt': 'text' };
@@ -329,6 +336,17 @@ describe.skipIf(NO_SANDBOX)('interpreters', () => {
     await session.close();
   });
 
+  it('leave every name to the cells', async () => {
+    const session = await opened({ timeoutMs: 20_000 }).start('javascript');
+    const cells = [
+      'const fs = require("fs"), path = require("path")',
+      'let cell = 1, run = 2, request = 3',
+      'fs.existsSync(path.sep)',
+    ];
+    for (const cell of cells) expect(await session.exec(cell)).toMatchObject({ ending: 'ok' });
+    await session.close();
+  });
+
   it('tell errors with their cell, and go on', async () => {
     const session = await opened({ timeoutMs: 20_000 }).start('python');
     await session.exec('def f():\n  return 1 / 0');
@@ -367,6 +385,14 @@ describe.skipIf(NO_SANDBOX)('interpreters', () => {
     const session = await opened({ outputBytes: 64 }).start('python');
     expect((await session.exec('print("x" * 1000)')).stdout).toBe(`${'x'.repeat(64)}\n[... 937 bytes cut]`);
     expect(await session.exec('print("next")')).toMatchObject({ stdout: 'next\n', cut: false });
+    await session.close();
+  });
+
+  it('answer at any length', async () => {
+    const session = await opened({ timeoutMs: 20_000 }).start('javascript');
+    expect((await session.exec('"äöü".repeat(50_000).length')).value).toBe('150000');
+    await session.exec('const long = () => "aäöü".repeat(50_000)');
+    expect((await session.call('long', [])).value).toBe(JSON.stringify('aäöü'.repeat(50_000)));
     await session.close();
   });
 

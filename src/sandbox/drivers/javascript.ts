@@ -1,6 +1,11 @@
-/** As python.ts: the same requests and answers, in Node. Programs may be CommonJS or ES modules. */
+/**
+ * As python.ts: the same requests and answers, in Node. Programs may be CommonJS or ES modules. All in a function, so
+ * that cells may use every name.
+ */
 export const JAVASCRIPT_DRIVER = String.raw`
+(async () => {
 const fs = require('fs'), path = require('path'), vm = require('vm'), util = require('util');
+const modules = require('module');
 const { parse, stringify } = JSON;
 const { readSync, writeSync } = fs;
 globalThis.require = require;
@@ -44,7 +49,8 @@ function run({ source, files, stdin, args }) {
   fs.writeFileSync(main, source);
   process.argv = [process.argv[0], main, ...args];
   delete globalThis.require;
-  return import(main);
+  // As the main module, and out of this function's promise: an error is an uncaught one.
+  setImmediate(() => modules.runMain(main));
 }
 let cells = 0;
 async function cell({ source }) {
@@ -67,23 +73,22 @@ async function call({ name, args }) {
   const value = stringify(await target.apply(self, args));
   return value === undefined ? { ending: 'error', error: 'TypeError: the result is not JSON' } : { ending: 'ok', value };
 }
-(async () => {
-  reply({ ready: true });
-  for (let next = request(); next !== undefined; next = request()) {
-    if (next.op === 'run') return run(next);
-    let answer;
-    try {
-      answer = await (next.op === 'exec' ? cell(next) : call(next));
-    } catch (error) {
-      answer = failed(error);
-    }
-    for (const descriptor of [1, 2]) {
-      try {
-        put(descriptor, Buffer.from(next.mark));
-      } catch {} // the program closed it
-    }
-    reply(answer);
+reply({ ready: true });
+for (let next = request(); next !== undefined; next = request()) {
+  if (next.op === 'run') return run(next);
+  let answer;
+  try {
+    answer = await (next.op === 'exec' ? cell(next) : call(next));
+  } catch (error) {
+    answer = failed(error);
   }
-  process.exit();
+  for (const descriptor of [1, 2]) {
+    try {
+      put(descriptor, Buffer.from(next.mark));
+    } catch {} // the program closed it
+  }
+  reply(answer);
+}
+process.exit();
 })();
 `;
