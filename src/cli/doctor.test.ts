@@ -2,8 +2,10 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { NO_SANDBOX } from '../../tests/support/sandbox.ts';
 import { checkMemory, checkNode, checkRuns } from './checks/machine.ts';
 import { checkRuntime } from './checks/runtime.ts';
+import { checkSandbox } from './checks/sandbox.ts';
 import { report } from './doctor.ts';
 
 it('knows which Node is too old', () => {
@@ -38,6 +40,19 @@ it('loads the runtime and computes with it', async () => {
     ['onnxruntime-node', 'ok'],
     ['engine', 'ok'],
   ]);
+});
+
+it.skipIf(NO_SANDBOX)('runs a program of each language in the sandbox', async () => {
+  const found = await checkSandbox();
+  expect(found.map(({ what, state }) => [what, state])).toEqual([
+    ['sandbox, python', 'ok'],
+    ['sandbox, javascript', 'ok'],
+  ]);
+});
+
+it('says what the sandbox lacks, as a warning', async () => {
+  const [python] = await checkSandbox({ isolation: 'none', python: '/nowhere/python3' });
+  expect(python).toMatchObject({ state: 'warning', found: expect.stringContaining('/nowhere/python3 does not run') });
 });
 
 it('reports what was found, the remedies and a verdict', () => {
