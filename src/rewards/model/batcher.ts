@@ -5,6 +5,8 @@ export interface BatchLimits {
   readonly maxWaitMs: number;
   /** Items that may wait; who brings one more is refused. */
   readonly maxQueue: number;
+  /** Batches computed at the same time; 1 when not given. */
+  readonly concurrency?: number | undefined;
 }
 
 /** The queue is full. */
@@ -25,13 +27,13 @@ export class Batcher<I, O> {
   readonly #limits: BatchLimits;
   #waiting: Waiting<I, O>[] = [];
   #timer: NodeJS.Timeout | undefined;
-  #busy = false;
+  #running = 0;
   #batches = 0;
   #items = 0;
 
   constructor(compute: (items: readonly I[]) => Promise<readonly O[]>, limits: BatchLimits) {
-    const { maxBatch, maxWaitMs, maxQueue } = limits;
-    for (const [name, value] of Object.entries({ maxBatch, maxQueue })) {
+    const { maxBatch, maxWaitMs, maxQueue, concurrency = 1 } = limits;
+    for (const [name, value] of Object.entries({ maxBatch, maxQueue, concurrency })) {
       if (!(Number.isInteger(value) && value >= 1)) throw new Error(`${name} must be a whole number ≥ 1, got ${value}`);
     }
     if (!(maxWaitMs >= 0)) throw new Error(`maxWaitMs must be ≥ 0, got ${maxWaitMs}`);
@@ -55,23 +57,26 @@ export class Batcher<I, O> {
       item => new Promise<O>((resolve, reject) => this.#waiting.push({ item, resolve, reject })),
     );
     if (this.#waiting.length >= maxBatch) this.#start();
-    else if (this.#waiting.length > 0 && !this.#busy) {
+    else if (this.#waiting.length > 0 && !this.#isBusy) {
       this.#timer ??= setTimeout(() => this.#start(), this.#limits.maxWaitMs);
     }
     return Promise.all(results);
   }
 
   #start(): void {
-    if (this.#busy) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const batch = this.#waiting.splice(0, this.#limits.maxBatch);
-    if (batch.length === 0) return;
-    this.#busy = true;
-    void this.#run(batch).then(() => {
-      this.#busy = false;
-      this.#start();
-    });
+    while (!this.#isBusy && this.#waiting.length > 0) {
+      this.#running += 1;
+      void this.#run(this.#waiting.splice(0, this.#limits.maxBatch)).then(() => {
+        this.#running -= 1;
+        this.#start();
+      });
+    }
+  }
+
+  get #isBusy(): boolean {
+    return this.#running >= (this.#limits.concurrency ?? 1);
   }
 
   /** Never rejects. */
