@@ -3,6 +3,7 @@ import { boxed } from './boxed.ts';
 import type { PythonRandom } from './python-random.ts';
 import { BACK, gapAfter, SLIDES, type Slide, slide, solve } from './sliding.ts';
 import { defineGame, invalid, type Outcome, type TextGame, unreadable, valid, won } from './text-game.ts';
+import { shortest } from './walking-distance.ts';
 
 const READERS = {
   gem: boxed('(up|down|left|right)'),
@@ -72,11 +73,15 @@ class FifteenPuzzle implements TextGame {
     return reward + share;
   }
 
-  /** The next move of a short solution; looked for once, and again only after other moves. */
+  /**
+   * The next move of a shortest solution, of any short one where that takes too long or has too many moves; looked for
+   * once, and again only after other moves.
+   */
   next(): Slide {
     if (!this.#gaveUp && this.#plan.at(0)?.from !== this.state()) {
       let tiles = this.#tiles;
-      this.#plan = solve(this.side, tiles).map(move => {
+      const found = this.side <= 4 ? shortest(this.side, tiles, this.turns) : undefined;
+      this.#plan = (found ?? solve(this.side, tiles)).map(move => {
         const from = describe(this.side, tiles);
         tiles = slide(this.side, tiles, move)!;
         return { from, move };

@@ -35,7 +35,7 @@ interface Node {
  * A short solution, not always a shortest one: A* with twice the Manhattan distance (Pohl 1970), in buckets, since all costs
  * are small integers. Empty when the board is solved, or none was found among `maxNodes` boards.
  */
-export function solve(side: number, start: readonly number[], maxNodes = 300_000): Slide[] {
+export function solve(side: number, start: readonly number[], maxNodes = 100_000): Slide[] {
   const buckets: Node[][] = [];
   const seen = new Set<string>();
   const add = (node: Node) => {
