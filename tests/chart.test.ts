@@ -51,6 +51,20 @@ describe('chartSvg', () => {
     expect(svg).toContain('y1="176" y2="176" stroke="#b3541e"');
   });
 
+  it('draws other experiments beside it, each with its name', () => {
+    const runs = [[point(0, 0), point(10, 1)]];
+    const others = [{ label: 'flat', runs: [[point(0, 1), point(20, 1)]] }];
+    const svg = chartSvg({ title: 't', xLabel: 'x', yLabel: 'y', runs, label: 'rising', others });
+    const lines = [...svg.matchAll(/<polyline points="([^"]*)" fill="none" stroke="([^"]*)"/g)].map(([, ...of]) => of);
+    expect(lines).toEqual([
+      ['64,304 340,48', '#9db8d9'],
+      ['64,48 616,48', '#e2b8a0'],
+      ['64,304 340,48', '#1f5fa8'],
+      ['64,48 616,48', '#a8481f'],
+    ]);
+    expect(svg).toMatch(/fill="#1f5fa8">rising<[\s\S]*fill="#a8481f">flat</);
+  });
+
   it('refuses a run without points', () => {
     expect(() => chartSvg({ title: 't', xLabel: 'x', yLabel: 'y', runs: [[]] })).toThrow(
       "chart 't': a run has no points",

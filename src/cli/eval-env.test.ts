@@ -136,7 +136,10 @@ describe('eval --env', () => {
   it.each([
     [['--env', 'game:*-esy'], /no environment matches game:\*-esy; known: calculator/],
     [['--env', 'guess-numbr'], /unknown environment "guess-numbr"; known, nearest first: guess-number/],
-    [['--env', 'guess-number', '--agent.env_parameters', '{hihg: 3}'], /guess-number: .*hihg/],
+    [
+      ['--env', 'guess-number', '--agent.env_parameters', '{hihg: 3}'],
+      /guess-number: unknown parameter "hihg"; it has, nearest first: high/,
+    ],
     [['--env', 'guess-number', '--agent.env', 'calculator'], /agent\.env is not for eval\.env; leave it out/],
     [['--env', 'guess-number', '--eval.n_samples_per_prompt', '2'], /eval\.episodes says how many/],
     [

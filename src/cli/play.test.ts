@@ -108,7 +108,7 @@ describe('play', () => {
   it.each([
     [['gues-number'], /unknown environment "gues-number"; known, nearest first: guess-number, /],
     [['guess-number@7'], /environment guess-number has no version 7; known: 1/],
-    [['guess-number', 'hihg=3'], /environment guess-number: .*hihg/],
+    [['guess-number', 'hihg=3'], /environment guess-number: unknown parameter "hihg"; it has, nearest first: high/],
     [['guess-number', '--agent.env_parameters', '{high: 0}'], /environment guess-number: low and high must be/],
     [['nothing.mjs'], /environment file nothing\.mjs: no such file/],
     [['echo.mjs', 'high=3'], /echo\.mjs exports no definition, so it has no parameters; leave out high/],

@@ -32,6 +32,7 @@ describe('registry', () => {
     const listed = listEnvironments().filter(({ name }) => !name.startsWith('game:'));
     expect(listed.map(({ name, version }) => `${name}@${version}`)).toEqual([
       'calculator@1',
+      'code@1',
       'guess-number@1',
       'test-echo@10',
       'test-echo@2',
@@ -45,14 +46,17 @@ describe('registry', () => {
     expect(() => makeEnvironment('guesnumber')).toThrow(
       /^unknown environment "guesnumber"; known, nearest first: guess-number, /,
     );
-    expect(() => makeEnvironment('calc')).toThrow(/nearest first: (calculator|test-echo)/);
+    expect(() => makeEnvironment('calc')).toThrow(/nearest first: calculator, code, /);
+    expect(() => makeEnvironment('game:Sudoku')).toThrow(/nearest first: game:Sudoku-v0-easy, game:Sudoku-v0-hard, /);
   });
 
   it('refuses wrong parameters before the first episode', () => {
     expect(() => makeEnvironment('calculator', { calls: -1 })).toThrow(
       /^environment calculator: calls: .*>=0, got -1$/,
     );
-    expect(() => makeEnvironment('calculator', { call: 1 })).toThrow(/Unrecognized key: "call"/);
+    expect(() => makeEnvironment('calculator', { call: 1 })).toThrow(
+      'environment calculator: unknown parameter "call"; it has, nearest first: calls',
+    );
   });
 
   it('makes a new environment for every episode', async () => {

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { explain } from '../episode/explain.ts';
 import type { Task } from '../episode/task.ts';
 import { editDistance } from '../options/nearest.ts';
@@ -68,7 +69,9 @@ export function openDefinition(
   name: string = definition.name,
 ): OpenedEnvironment {
   const parsed = definition.parameters.safeParse(parameters);
-  if (!parsed.success) throw new Error(`environment ${name}: ${explain(parsed.error, parameters)}`);
+  if (!parsed.success) {
+    throw new Error(`environment ${name}: ${unknownOf(definition, parameters) ?? explain(parsed.error, parameters)}`);
+  }
   return {
     definition,
     make: () => definition.make(parsed.data),
@@ -78,13 +81,27 @@ export function openDefinition(
   };
 }
 
+/** Parameters that the definition does not have, with those that it has, nearest first; undefined when there are none. */
+function unknownOf({ parameters: schema }: EnvironmentDefinition, given: object): string | undefined {
+  // A file of the user's may bring schemas of another library.
+  if (!(schema instanceof z.ZodType)) return undefined;
+  const { properties } = z.toJSONSchema(schema, { unrepresentable: 'any' });
+  const names = Object.keys(properties ?? {});
+  const unknown = Object.keys(given).find(one => !names.includes(one));
+  if (names.length === 0 || unknown === undefined) return undefined;
+  const near = names.sort((a, b) => editDistance(a, unknown) - editDistance(b, unknown));
+  return `unknown parameter ${JSON.stringify(unknown)}; it has, nearest first: ${near.join(', ')}`;
+}
+
 function find(name: string): EnvironmentDefinition {
   const elsewhere = clientOf(name);
   if (elsewhere !== undefined) return elsewhere;
   const [base, version] = name.split('@', 2) as [string, string?];
   const versions = known.get(base);
   if (versions === undefined) {
-    const near = [...known.keys()].sort((a, b) => editDistance(a, base) - editDistance(b, base) || (a < b ? -1 : 1));
+    // What a name goes on from is nearer than any other spelling.
+    const distance = (one: string) => (base !== '' && one.startsWith(base) ? 0 : editDistance(one, base));
+    const near = [...known.keys()].sort((a, b) => distance(a) - distance(b) || (a < b ? -1 : 1));
     throw new Error(
       `unknown environment ${JSON.stringify(name)}; known, nearest first: ${near.slice(0, 8).join(', ')}`,
     );

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { passAtK } from './evaluate.ts';
+import { passAtK, passes } from './evaluate.ts';
 
 describe('passAtK', () => {
   it('equals the share of k-subsets with a solved attempt in them', () => {
@@ -25,4 +25,11 @@ describe('passAtK', () => {
     expect(() => passAtK(4, 5, 1)).toThrow(/n 4, c 5, k 1/);
     expect(() => passAtK(4, 1, 5)).toThrow(/k 5/);
   });
+});
+
+it('takes parts that add up to 1 for a pass', () => {
+  for (const parts of [3, 7, 10, 49]) {
+    const score = Array.from({ length: parts }, () => 1 / parts).reduce((sum, part) => sum + part, 0);
+    expect([passes(score, 1), passes(score - 1 / parts, 1)]).toEqual([true, false]);
+  }
 });

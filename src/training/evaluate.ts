@@ -181,7 +181,12 @@ function greedyMetrics(groups: readonly EpisodeGroup[], passScore: number): Reco
 }
 
 function isSolved({ outcome, score }: Episode, passScore: number): boolean {
-  return outcome.kind !== 'failed' && outcome.kind !== 'rejected' && score >= passScore;
+  return outcome.kind !== 'failed' && outcome.kind !== 'rejected' && passes(score, passScore);
+}
+
+/** Scores are often sums of parts of 1, and ten tenths are not quite 1 in floating point. */
+export function passes(score: number, passScore: number): boolean {
+  return score >= passScore - 1e-9;
 }
 
 /**

@@ -6,6 +6,7 @@ import { boundary, EpisodeError } from '../episode/failure.ts';
 import type { Task } from '../episode/task.ts';
 import { mean } from '../rollout/metrics.ts';
 import { seedOf } from '../rollout/seeds.ts';
+import { passes } from './evaluate.ts';
 import { shareInterval } from './interval.ts';
 
 /** Environments played by anybody: scripted players without a model, and what is told of their episodes. */
@@ -115,8 +116,7 @@ function resultOf(task: Task, turns: readonly Turn[], given: number | undefined,
   const reward = turns.reduce((sum, turn) => sum + turn.reward, 0);
   const score = given ?? reward;
   const wins = turns.flatMap(({ metrics }) => metrics?.won ?? []);
-  // Scores are sums of parts of 1, which floating point does not add up to exactly 1.
-  const solved = wins.length > 0 ? wins.some(won => won > 0) : score >= passScore - 1e-9;
+  const solved = wins.length > 0 ? wins.some(won => won > 0) : passes(score, passScore);
   const isIllegal = ({ isVoid, metrics }: Turn) => isVoid === true || (metrics?.invalid ?? 0) > 0;
   return { task, score, reward, turns: turns.length, illegal: turns.filter(isIllegal).length, solved };
 }

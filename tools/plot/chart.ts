@@ -11,6 +11,10 @@ export interface Chart {
   readonly yLabel: string;
   /** Runs of one experiment, at least one. The mean is drawn over the places that all of them have. */
   readonly runs: readonly (readonly Point[])[];
+  /** What `runs` are, where there are other experiments; shown with the names of those. */
+  readonly label?: string;
+  /** Other experiments in the same plot, at most two. */
+  readonly others?: readonly { readonly label: string; readonly runs: readonly (readonly Point[])[] }[];
   /** Horizontal dashed lines to compare with. */
   readonly references?: readonly { readonly label: string; readonly y: number }[];
   /** 0 to 1 when not given. */
@@ -19,13 +23,24 @@ export interface Chart {
 
 const SIZE = { width: 640, height: 360 };
 const PLOT = { left: 64, right: 616, top: 48, bottom: 304 };
-const COLOR = { ink: '#333333', grid: '#e3e3e3', run: '#9db8d9', mean: '#1f5fa8', reference: '#b3541e' };
+const COLOR = { ink: '#333333', grid: '#e3e3e3', reference: '#b3541e' };
+/** Of the experiments in their order: each run, and their mean. */
+const EXPERIMENTS = [
+  { run: '#9db8d9', mean: '#1f5fa8' },
+  { run: '#e2b8a0', mean: '#a8481f' },
+  { run: '#b5cfae', mean: '#3f7a33' },
+];
 
 /** @throws Error when there is no run, or a run without points. */
 export function chartSvg(chart: Chart): string {
-  const { title, xLabel, yLabel, runs, references = [], range = [0, 1] } = chart;
-  if (runs.length === 0 || runs.some(run => run.length === 0)) throw new Error(`chart '${title}': a run has no points`);
-  const xs = runs.flat().map(({ x }) => x);
+  const { title, xLabel, yLabel, references = [], range = [0, 1] } = chart;
+  const experiments = [{ label: chart.label, runs: chart.runs }, ...(chart.others ?? [])];
+  const all = experiments.flatMap(({ runs }) => runs);
+  if (experiments.some(({ runs }) => runs.length === 0) || all.some(run => run.length === 0)) {
+    throw new Error(`chart '${title}': a run has no points`);
+  }
+  if (experiments.length > EXPERIMENTS.length) throw new Error(`chart '${title}': ${experiments.length} experiments`);
+  const xs = all.flat().map(({ x }) => x);
   const x = scale([Math.min(...xs), Math.max(...xs)], [PLOT.left, PLOT.right]);
   const y = scale(range, [PLOT.bottom, PLOT.top]);
   const line = (points: readonly Point[]) => points.map(point => `${round(x(point.x))},${round(y(point.y))}`).join(' ');
@@ -51,8 +66,20 @@ export function chartSvg(chart: Chart): string {
       const dashes = `<line x1="${PLOT.left}" x2="${PLOT.right}" y1="${at}" y2="${at}" stroke="${COLOR.reference}" stroke-dasharray="6 4"/>`;
       return [dashes, text(PLOT.right, at - 6, label, `text-anchor="end" fill="${COLOR.reference}"`)];
     }),
-    ...runs.map(run => polyline(line(run), COLOR.run, 1.5)),
-    polyline(line(mean(runs)), COLOR.mean, 2.5),
+    ...experiments.flatMap(({ runs }, i) => runs.map(run => polyline(line(run), EXPERIMENTS[i]!.run, 1.5))),
+    ...experiments.map(({ runs }, i) => polyline(line(mean(runs)), EXPERIMENTS[i]!.mean, 2.5)),
+    ...experiments.flatMap(({ label }, i) =>
+      label === undefined
+        ? []
+        : [
+            text(
+              PLOT.right,
+              PLOT.bottom - 12 - 18 * (experiments.length - 1 - i),
+              label,
+              `text-anchor="end" fill="${EXPERIMENTS[i]!.mean}"`,
+            ),
+          ],
+    ),
     '</svg>\n',
   ].join('\n');
 }
