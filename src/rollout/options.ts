@@ -79,7 +79,7 @@ export const agentChoiceOptions = options({
   },
   'reward.remote_url': {
     schema: z.string().min(1).optional(),
-    help: 'File with a reward function (default export, batch in, scores out) that scores single-turn answers',
+    help: 'What scores single-turn answers: math, code, or a file with a reward function (default export, batch in, scores out)',
     aliases: ['remote_rm_url'],
   },
 });
