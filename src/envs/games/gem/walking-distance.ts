@@ -72,7 +72,7 @@ export function shortest(
   side: number,
   start: readonly number[],
   limit: number,
-  maxNodes = 10_000_000,
+  maxNodes = 4_000_000,
 ): Slide[] | undefined {
   const { distance, next, find } = walksOf(side);
   const tiles = Uint8Array.from(start);
