@@ -65,7 +65,7 @@ async function openCheckpoint(
   const revision = (config['actor.model_revision'] ?? config['model.model_revision']) as string | undefined;
   const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
   const chosen = loraFromOptions(config as Values<typeof loraOptions>, Number(config['train.seed'] ?? 0));
-  const lora = chosen && 'adapter' in chosen ? adapterOf(chosen.adapter, context.cwd) : chosen;
+  const lora = chosen && 'adapter' in chosen ? { ...chosen, adapter: resolve(context.cwd, chosen.adapter) } : chosen;
   const policy = await onnxPolicy({
     ...engineFromOptions(context.values),
     ...engine,

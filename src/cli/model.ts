@@ -42,7 +42,7 @@ export function loraOf(values: Values<typeof loraOptions & SeedOption>, cwd: str
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
-  return lora && 'adapter' in lora ? adapterOf(lora.adapter, cwd) : lora;
+  return lora && 'adapter' in lora ? { ...lora, adapter: resolve(cwd, lora.adapter) } : lora;
 }
 
 /**

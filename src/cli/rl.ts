@@ -73,8 +73,9 @@ async function openCritic(context: RlContext): Promise<Critic> {
   const model = await (own === undefined
     ? locateModel(values['actor.model_name_or_path'], revision ?? values['actor.model_revision'], context)
     : locateModel(own, revision, context));
-  // The adapter of the policy is none for a value model.
-  const lora = loraOf({ ...values, 'ds.lora.adapter': undefined }, context.cwd);
+  // The adapter of the policy is none for a value model, which without one is trained in full.
+  const full = values['ds.lora.rank'] === 0 && { 'ds.load_in_4bit': false, 'ds.load_in_8bit': false };
+  const lora = loraOf({ ...values, ...full, 'ds.lora.adapter': undefined }, context.cwd);
   const gradientCheckpointing =
     values['critic.gradient_checkpointing_enable'] ?? values['actor.gradient_checkpointing_enable'];
   const maxNorm = values['critic.max_norm'];

@@ -7,6 +7,7 @@
 const FIXED: readonly (readonly [RegExp, string])[] = [
   [/^(actor|model|critic)\.model_(name_or_path|revision)$/, 'the weights are those of that model'],
   [/^ds\.lora\.(rank|alpha|target_modules|adapter)$/, 'the weights are those of that adapter'],
+  [/^ds\.load_in_/, 'the adapter was trained on a base of those bits'],
   [/^train\.enable_ema$/, 'the average is either in it from the beginning or not at all'],
   [/^train\.seed$/, 'the order of the data and every random stream derive from it'],
 ];

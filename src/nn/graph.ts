@@ -40,6 +40,7 @@ export const PRIMITIVES = [
   'straightThrough',
   'matmul',
   'gemm',
+  'frozenProduct',
   'reshape',
   'transpose',
   'slice',

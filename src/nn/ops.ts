@@ -1,3 +1,4 @@
+import type { FrozenDType } from './frozen.ts';
 import {
   type Attributes,
   createNode,
@@ -92,6 +93,21 @@ export const gemm = (a: Node, b: Node, { transA, transB }: { transA: boolean; tr
 /** x [N, in], w [out, in] (the checkpoint's layout), bias [out] → [N, out]. */
 export const linear = (x: Node, w: Node, bias?: Node): Node =>
   apply('gemm', bias ? [x, w, bias] : [x, w], { transA: false, transB: true });
+
+/** A matrix of frozen.ts as nodes. */
+export interface FrozenNodes {
+  readonly dtype: FrozenDType;
+  /** [rows, columns] = [out, in] */
+  readonly shape: readonly [number, number];
+  readonly values: Node;
+  readonly scales: Node;
+}
+/** For derivatives; `frozenLinear` is the way forward. */
+export const frozenProduct = (x: Node, values: Node, scales: Node, spec: Attributes): Node =>
+  apply('frozenProduct', [x, values, scales], spec);
+/** x [N, in], w [out, in] in 8 or 4 bits → [N, out], in float32. The gradient goes to x alone. */
+export const frozenLinear = (x: Node, { dtype, shape: [rows, columns], values, scales }: FrozenNodes): Node =>
+  frozenProduct(x, values, scales, { dtype, rows, columns, back: false });
 
 export const reshape = (x: Node, shape: Shape): Node =>
   sameShape(x.shape, shape) ? x : apply('reshape', [x], { shape });

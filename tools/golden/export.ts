@@ -23,7 +23,7 @@ import { GOLDEN_MODELS, golden, SCORE_MODELS, scoreGolden } from '../../tests/su
 /** Logits [T, V] of each sequence, or values [T, 1] where the model has a value head. */
 async function outputs(model: Model, sequences: readonly (readonly number[])[]): Promise<Float32Array[]> {
   const { config, inputs: layout, adapter } = model;
-  const weights = weightInputs(layout, adapter);
+  const weights = weightInputs(layout, { adapter });
   const result = config.head === 'score' ? valueForm(config, weights) : trainingForm(config, weights).logits;
   const session = await Session.create(emit({ result }), { threads: 2 });
   const all: Float32Array[] = [];

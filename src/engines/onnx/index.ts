@@ -136,10 +136,15 @@ function hostOptions(directory: string, options: OnnxPolicyOptions, head?: 'scor
     throw new Error(`sampling in int8 is for the cpu, and the device is ${device}: leave one of the two out`);
   }
   const lora = options.lora && startOf(options.lora);
+  const frozen = lora?.frozen;
+  if (frozen !== undefined && device !== 'cpu') {
+    throw new Error(`a base in ${frozen} is for the cpu, and the device is ${device}: leave one of the two out`);
+  }
   const size = lora && ('directory' in lora ? adapterSettings(lora.directory).lora : lora);
-  const samplerBytes = head === 'score' ? undefined : SAMPLER_BYTES[samplingDtype ?? 'float32'];
+  const copies = head !== 'score' && (frozen === undefined || samplingDtype === 'int8');
+  const samplerBytes = copies ? SAMPLER_BYTES[samplingDtype ?? 'float32'] : undefined;
   const { logitsBytes, gradientCheckpointing: recompute } = options;
-  const use = { training, maxTokens, samplerBytes, logitsBytes, recompute, lora: size };
+  const use = { training, maxTokens, samplerBytes, logitsBytes, recompute, lora: size, frozen };
   checkMemory(readConfig(directory).config, use, directory);
   return {
     model: directory,
@@ -173,8 +178,10 @@ function hostOptions(directory: string, options: OnnxPolicyOptions, head?: 'scor
 }
 
 function startOf(lora: LoraOptions): LoraStart {
-  if ('adapter' in lora) return { directory: resolve(lora.adapter) };
+  const { frozen } = lora;
+  if ('adapter' in lora) return { directory: resolve(lora.adapter), frozen };
   return {
+    frozen,
     rank: lora.rank,
     alpha: lora.alpha ?? 16,
     targetModules: lora.targetModules ?? 'all-linear',

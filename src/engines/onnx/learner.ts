@@ -8,7 +8,7 @@ import type { Device } from './device.ts';
 import { Gradient } from './gradient.ts';
 import { HeadBlocks } from './head-blocks.ts';
 import { type LossProgram, replay } from './loss-program.ts';
-import type { Model } from './model.ts';
+import type { Model, Views } from './model.ts';
 import { hiddenMatrices, Muon, type MuonOptions } from './muon.ts';
 import { AdamW, clipFactor, globalNorm } from './optimizer.ts';
 import { packedPositions } from './positions.ts';
@@ -242,9 +242,9 @@ export class OnnxLearnerCore {
     return { ...feeds, ...positions, inverse_temperature: Float32Array.of(1 / temperature) };
   }
 
-  #views(flat: Float32Array): Record<string, Float32Array> {
+  #views(flat: Float32Array): Views {
     const views = this.#model.views(flat);
-    return this.#head ? { ...views, ...this.#head.views(views[this.#head.matrix.name]!) } : views;
+    return this.#head ? { ...views, ...this.#head.views(views[this.#head.matrix.name] as Float32Array) } : views;
   }
 
   #takeBack(): void {
@@ -263,9 +263,9 @@ export class OnnxLearnerCore {
   }
 
   #weightInputs(): Weights {
-    const { inputs, adapter } = this.#model;
-    if (this.#head === undefined) return weightInputs(inputs, adapter);
-    return weightInputs([...inputs, ...this.#head.blocks], adapter, this.#head.names);
+    const { inputs, adapter, frozen } = this.#model;
+    const blocks = this.#head?.blocks ?? [];
+    return weightInputs([...inputs, ...blocks], { adapter, frozen, blocks: this.#head?.names });
   }
 
   #predictions(weights: Weights, withEntropy: boolean): Predictions & { readonly embedded?: Node } {

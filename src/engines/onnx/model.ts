@@ -1,5 +1,7 @@
 import { type AdapterBase, baseDigest, readAdapter } from '../../nn/checkpoint/adapter.ts';
+import { type FrozenDType, type FrozenMatrix, thaw } from '../../nn/frozen.ts';
 import type { DecoderConfig } from '../../nn/models/families.ts';
+import { freezeLayers, frozenInputs } from '../../nn/models/frozen-base.ts';
 import { type Adapter, adapterOf, initialiseAdapter, type LoraConfig } from '../../nn/models/lora.ts';
 import { type Parameter, view } from '../../nn/models/parameters.ts';
 import { rotaryTables } from '../../nn/models/rope.ts';
@@ -7,8 +9,16 @@ import { type OpenOptions, openModel } from './open-model.ts';
 
 type RotaryTables = ReturnType<typeof rotaryTables>;
 
-/** A new adapter, drawn by a 32-bit seed, or the directory of one in the layout of PEFT to go on from. */
-export type LoraStart = (LoraConfig & { readonly seed: number }) | { readonly directory: string };
+/**
+ * A new adapter, drawn by a 32-bit seed, or the directory of one in the layout of PEFT to go on from. The matrices of the
+ * layers of its base are kept in `frozen`, in float32 without it.
+ */
+export type LoraStart = ((LoraConfig & { readonly seed: number }) | { readonly directory: string }) & {
+  readonly frozen?: FrozenDType | undefined;
+};
+
+/** Parameters by name, and what graphs read in place of those that are kept in few bits. */
+export type Views = Readonly<Record<string, Float32Array | Int8Array | Uint8Array>>;
 
 /** The weights that a sampler and a learner of one thread share, and what both derive from the configuration. */
 export class Model {
@@ -20,19 +30,22 @@ export class Model {
   readonly layout: readonly Parameter[];
   /** All trained parameters, in the layout's order; updated in place. */
   readonly weights: Float32Array;
-  /** Every parameter that graphs read: the layout's, and those of the base that stay as they are. */
+  /** Every parameter that graphs know: the layout's, and those of the base that stay as they are. */
   readonly inputs: readonly Parameter[];
-  /** What is trained in place of the checkpoint's own weights. */
+  /** What is trained in place of the checkpoint's own weights. Those of a base in few bits are read anew each time. */
   readonly adapter: (Adapter & { readonly base: AdapterBase }) | undefined;
+  /** What the matrices of the base's layers are kept in where that is not float32. */
+  readonly frozen: FrozenDType | undefined;
   /** Number of updates the weights have had. */
   version = 0;
-  readonly #frozen: Readonly<Record<string, Float32Array>>;
+  readonly #base: Views;
+  readonly #matrices: ReadonlyMap<string, FrozenMatrix>;
   readonly #initial: () => Float32Array;
   #reference: Float32Array | undefined;
   #referenceMoved = false;
   #average: Float32Array | undefined;
   #digest: string | undefined;
-  readonly #views = new WeakMap<Float32Array, Readonly<Record<string, Float32Array>>>();
+  readonly #views = new WeakMap<Float32Array, Views>();
   #rotary: { length: number; tables: readonly RotaryTables[] } = { length: 0, tables: [] };
 
   /**
@@ -46,20 +59,40 @@ export class Model {
     this.rawConfig = rawConfig;
     this.config = config;
     if (lora === undefined) {
-      [this.layout, this.weights, this.inputs, this.#frozen] = [layout, weights, layout, {}];
+      [this.layout, this.weights, this.inputs] = [layout, weights, layout];
+      [this.#base, this.#matrices] = [{}, new Map()];
       this.#initial = () => open().weights;
-    } else {
-      const base = { directory, layout, weights };
-      const { adapter, initial } = startAdapter(lora, base);
-      const trained = new Set(adapter.layout.map(({ name }) => name));
-      const frozen = layout.filter(({ name }) => !trained.has(name));
-      this.adapter = { ...adapter, base };
-      this.layout = adapter.layout;
-      this.weights = initial();
-      this.inputs = [...frozen, ...adapter.layout];
-      this.#frozen = viewsOf(frozen, weights);
-      this.#initial = initial;
+      return;
     }
+    let held: Float32Array | undefined = weights;
+    const base = {
+      directory,
+      layout,
+      get weights() {
+        return held ?? open().weights;
+      },
+    };
+    const { adapter, initial } = startAdapter(lora, base);
+    const trained = new Set(adapter.layout.map(({ name }) => name));
+    const untrained = layout.filter(({ name }) => !trained.has(name));
+    this.adapter = { ...adapter, base };
+    this.layout = adapter.layout;
+    this.weights = initial();
+    this.inputs = [...untrained, ...adapter.layout];
+    this.#initial = initial;
+    this.frozen = lora.frozen;
+    this.#matrices = lora.frozen ? freezeLayers(lora.frozen, untrained, weights) : new Map();
+    const whole = viewsOf(
+      untrained.filter(({ name }) => !this.#matrices.has(name)),
+      weights,
+    );
+    if (lora.frozen) {
+      this.#digest = baseDigest(base);
+      // Copies, so that the memory of all weights is given back.
+      for (const [name, values] of Object.entries(whole)) whole[name] = values.slice();
+      held = undefined;
+    }
+    this.#base = { ...whole, ...frozenInputs(this.#matrices) };
   }
 
   /**
@@ -129,11 +162,17 @@ export class Model {
     return this.#digest;
   }
 
-  /** Every parameter by name, those of the layout as views of a flat array. */
-  views(flat: Float32Array): Readonly<Record<string, Float32Array>> {
+  /** A matrix of a layer of the base that is kept in few bits: what it stands for, [rows · columns]. */
+  thawed(name: string): Float32Array {
+    const { shape, size } = this.inputs.find(parameter => parameter.name === name)!;
+    return thaw(this.#matrices.get(name)!, shape[1]!, size);
+  }
+
+  /** What graphs read, by name, the parameters of the layout as views of a flat array. */
+  views(flat: Float32Array): Views {
     let views = this.#views.get(flat);
     if (views === undefined) {
-      views = { ...this.#frozen, ...viewsOf(this.layout, flat) };
+      views = { ...this.#base, ...viewsOf(this.layout, flat) };
       this.#views.set(flat, views);
     }
     return views;

@@ -21,12 +21,15 @@ it.each([
     { rank: 8, targetModules: ['q_proj', 'v_proj'] },
   ],
   [['--ds.lora.rank', '8', '--ds.lora.target_modules', 'q_proj'], { rank: 8, targetModules: ['q_proj'] }],
+  [['--ds.lora.rank', '8', '--ds.load_in_4bit'], { rank: 8, frozen: 'nf4' }],
+  [['--ds.lora.rank', '8', '--load_in_8bit'], { rank: 8, frozen: 'int8' }],
 ])('reads %j', (argv, lora) => {
   expect(from(...argv)).toEqual({ alpha: undefined, targetModules: undefined, seed: 0xffffffff, ...lora });
 });
 
 it('reads an adapter, which needs nothing beside it', () => {
   expect(from('--ds.lora.adapter', 'here')).toEqual({ adapter: 'here' });
+  expect(from('--ds.lora.adapter', 'here', '--ds.load_in_4bit')).toEqual({ adapter: 'here', frozen: 'nf4' });
 });
 
 it.each([
@@ -37,6 +40,8 @@ it.each([
   [['--ds.lora.dropout', '0.1', '--ds.lora.rank', '8'], /dropout in adapters is not implemented/],
   [['--ds.lora.rank', '-1'], />= 0/],
   [['--ds.lora.rank', '8', '--ds.lora.alpha', '0'], /> 0/],
+  [['--ds.load_in_4bit'], /ds\.load_in_4bit keeps weights .* all weights are trained: set ds\.lora\.rank/],
+  [['--ds.load_in_8bit', '--ds.load_in_4bit', '--ds.lora.rank', '8'], /are both on/],
 ])('refuses %j', (argv, message) => {
   expect(() => from(...argv)).toThrow(message);
 });

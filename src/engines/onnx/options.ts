@@ -1,21 +1,29 @@
 import { z } from 'zod';
+import type { FrozenDType } from '../../nn/frozen.ts';
 import { options, type Values } from '../../options/option.ts';
 import { DEVICES } from './device.ts';
 import { SAMPLING_DTYPES } from './dtype.ts';
 import { actorMuonOptions, criticMuonOptions, muonOptions } from './muon-options.ts';
 
 /** A LoRA adapter over frozen weights: a new one, or the directory of one in the layout of PEFT. */
-export type LoraOptions =
-  | {
-      readonly rank: number;
-      /** The adapter is scaled by alpha / rank; 16 when not given. */
-      readonly alpha?: number | undefined;
-      /** Last names of modules (`q_proj`); every linear layer of the blocks when not given. */
-      readonly targetModules?: 'all-linear' | readonly string[] | undefined;
-      /** Draws the adapter; 32-bit, 0 when not given. */
-      readonly seed?: number | undefined;
-    }
-  | { readonly adapter: string };
+export type LoraOptions = LoraBase &
+  (
+    | {
+        readonly rank: number;
+        /** The adapter is scaled by alpha / rank; 16 when not given. */
+        readonly alpha?: number | undefined;
+        /** Last names of modules (`q_proj`); every linear layer of the blocks when not given. */
+        readonly targetModules?: 'all-linear' | readonly string[] | undefined;
+        /** Draws the adapter; 32-bit, 0 when not given. */
+        readonly seed?: number | undefined;
+      }
+    | { readonly adapter: string }
+  );
+
+interface LoraBase {
+  /** What the matrices of the frozen layers are kept in; float32 when not given. */
+  readonly frozen?: FrozenDType | undefined;
+}
 
 /** Options of the embedded engine itself. */
 export const engineOptions = options({
@@ -109,6 +117,16 @@ const revision = {
 
 /** LoRA: an adapter is trained, and the weights of the checkpoint are frozen. */
 export const loraOptions = options({
+  'ds.load_in_4bit': {
+    schema: z.boolean().default(false),
+    help: 'With LoRA: the matrices of the frozen layers in 4 bits (NF4 in blocks of 64, as in QLoRA), in learning and sampling; embedding and vocabulary stay in float32',
+    aliases: ['load_in_4bit'],
+  },
+  'ds.load_in_8bit': {
+    schema: z.boolean().default(false),
+    help: 'With LoRA: the matrices of the frozen layers in 8 bits (127 levels a side of the largest magnitude of each output), in learning and sampling',
+    aliases: ['load_in_8bit'],
+  },
   'ds.lora.rank': {
     schema: z.int().min(0).default(0),
     help: 'Rank of the LoRA adapter that is trained over frozen weights; 0 trains all weights',
@@ -143,15 +161,30 @@ export function loraFromOptions(values: Values<typeof loraOptions>, seed: number
   const { 'ds.lora.rank': rank, 'ds.lora.alpha': alpha, 'ds.lora.adapter': adapter } = values;
   const targetModules = values['ds.lora.target_modules'];
   const described = alpha !== undefined || targetModules !== undefined;
+  const frozen = frozenFromOptions(values);
+  if (frozen !== undefined && rank === 0 && adapter === undefined) {
+    throw new Error(
+      `${LOAD_IN[frozen]} keeps weights that are not trained in fewer bits, and all weights are trained: set ds.lora.rank or ds.lora.adapter`,
+    );
+  }
   if (adapter !== undefined) {
-    if (rank === 0 && !described) return { adapter };
+    if (rank === 0 && !described) return { adapter, frozen };
     throw new Error(
       'ds.lora.adapter has its own rank, alpha and modules; leave out ds.lora.rank, ds.lora.alpha and ds.lora.target_modules',
     );
   }
-  if (rank > 0) return { rank, alpha, targetModules, seed: seed >>> 0 };
+  if (rank > 0) return { rank, alpha, targetModules, seed: seed >>> 0, frozen };
   if (!described) return undefined;
   throw new Error('ds.lora.alpha and ds.lora.target_modules describe an adapter, and there is none: set ds.lora.rank');
+}
+
+const LOAD_IN = { nf4: 'ds.load_in_4bit', int8: 'ds.load_in_8bit' } as const;
+
+function frozenFromOptions(values: Values<typeof loraOptions>): FrozenDType | undefined {
+  const [four, eight] = [values['ds.load_in_4bit'], values['ds.load_in_8bit']];
+  if (four && eight) throw new Error('ds.load_in_4bit and ds.load_in_8bit are both on: leave one of them out');
+  if (four) return 'nf4';
+  return eight ? 'int8' : undefined;
 }
 
 /** The policy of `rl` and its optimizer. */

@@ -105,10 +105,9 @@ export class PolicyGraphs {
       uniform[i] = step.uniforms[first + i]!;
     }
     const { feeds, S } = this.#cacheFeeds(cache, first, block, 1);
-    const { embed } = this.#model.views(this.#model.weights);
     const fetch = ['token', 'logprob', ...(step.distributions ? ['logits'] : []), 'appended'];
     const outputs = await decode.run(
-      { ...feeds, embed: embed!, tokens, inverse_temperature: inverse, greedy, uniform },
+      { ...this.#model.views(this.#model.weights), ...feeds, tokens, inverse_temperature: inverse, greedy, uniform },
       { B: block, L: cache.length, S },
       { fetch },
     );

@@ -1,4 +1,4 @@
-import { weightInputs } from '../../nn/models/decoder.ts';
+import { type Weights, weightInputs } from '../../nn/models/decoder.ts';
 import {
   fixedWeights,
   floatWeights,
@@ -24,12 +24,15 @@ export interface PolicySessionsOptions extends SessionOptions {
 interface Sessions {
   readonly prefill: Session;
   readonly decode: Session;
+  /** Those that hold the weights they were made with. */
+  readonly holding: readonly Session[];
 }
 
 /**
  * The sessions that the policy is sampled with. Weights become part of the decode session, where the runtime lays them
- * out for its products, so it is made anew for the first step after they change. The prefill session reads the learner's
- * own weights; in int8 both hold the quantised ones.
+ * out for its products, so it is made anew for the first step after they change; the prefill session reads the learner's
+ * own weights. In int8 both hold the quantised ones. Where the base is kept in few bits neither holds any: the copy
+ * would be larger than the base.
  */
 export class PolicySessions {
   readonly #model: Model;
@@ -52,54 +55,72 @@ export class PolicySessions {
   }
 
   async close(): Promise<void> {
-    for (const sessions of await created([this.#sessions])) await this.#release(sessions);
+    await this.#release();
     for (const session of await created([...this.#lasting.values()])) await session.release();
   }
 
   async open(): Promise<Sessions> {
     if (this.#changed) {
       this.#changed = false;
-      const old = this.#sessions;
-      this.#sessions = undefined;
       // First, so that there are never two copies of the weights.
-      for (const sessions of await created([old])) await this.#release(sessions);
+      await this.#release();
     }
-    this.#sessions ??= this.#dtype === 'int8' ? this.#quantized() : this.#fixed();
+    this.#sessions ??= this.#make();
     return this.#sessions;
   }
 
-  /** Of sessions that held old weights. */
-  async #release({ prefill, decode }: Sessions): Promise<void> {
-    await decode.release();
-    if (this.#dtype === 'int8') await prefill.release();
+  /** Sessions that hold weights. */
+  async #release(): Promise<void> {
+    const old = this.#sessions;
+    this.#sessions = undefined;
+    for (const { holding } of await created([old])) for (const session of holding) await session.release();
+  }
+
+  #make(): Promise<Sessions> {
+    if (this.#dtype === 'int8') return this.#quantized();
+    return this.#model.frozen ? this.#fed() : this.#fixed();
+  }
+
+  async #fed(): Promise<Sessions> {
+    const { config } = this.#model;
+    const policy = floatWeights(this.#weights());
+    return {
+      prefill: await this.#once('prefill', () => this.#create(emit(prefillForm(config, policy)))),
+      decode: await this.#once('decode', () => this.#create(emit(decodeForm(config, policy)))),
+      holding: [],
+    };
   }
 
   async #fixed(): Promise<Sessions> {
-    const { config, inputs, adapter } = this.#model;
-    const weights = weightInputs(inputs, adapter);
+    const { config, adapter } = this.#model;
+    const weights = this.#weights();
     const prefill = await this.#once('prefill', () => this.#create(emit(prefillForm(config, floatWeights(weights)))));
     const { embed, ...views } = this.#model.views(this.#model.weights);
     const merging = adapter && (await this.#once('merging', () => this.#layers(mergedLayer(weights, adapter))));
-    const merged = merging && (await merging.run(name => views[name]!));
+    const merged = await merging?.run(name => views[name]!);
     const initializers = new Map(Object.entries({ ...views, ...merged, [TIED_HEAD]: embed! }));
-    return { prefill, decode: await this.#create(emit(decodeForm(config, fixedWeights(weights)), { initializers })) };
+    const decode = await this.#create(emit(decodeForm(config, fixedWeights(weights)), { initializers }));
+    return { prefill, decode, holding: [decode] };
   }
 
   async #quantized(): Promise<Sessions> {
-    const { config, inputs, adapter } = this.#model;
-    const weights = weightInputs(inputs, adapter);
+    const { config } = this.#model;
+    const weights = this.#weights();
     const layers = await this.#once('layers', () => this.#layers(quantizedLayer(weights)));
     const head = await this.#once('head', () => this.#create(emit(quantizedHead(config, weights))));
     const views = this.#model.views(this.#model.weights);
-    const quantized = { ...(await layers.run(name => views[name]!)), ...(await head.run(views)) };
+    const ofLayers = await layers.run(name => views[name] ?? this.#model.thawed(name));
     const { embed: _, ...rest } = views;
-    const initializers = new Map(Object.entries({ ...rest, ...quantized }));
+    const initializers = new Map(Object.entries({ ...rest, ...ofLayers, ...(await head.run(views)) }));
     const exactInt8 = await int8Saturates();
     const policy = quantizedWeights(weights);
-    return {
-      prefill: await this.#create(emit(prefillForm(config, policy), { initializers }), exactInt8),
-      decode: await this.#create(emit(decodeForm(config, policy), { initializers }), exactInt8),
-    };
+    const prefill = await this.#create(emit(prefillForm(config, policy), { initializers }), exactInt8);
+    const decode = await this.#create(emit(decodeForm(config, policy), { initializers }), exactInt8);
+    return { prefill, decode, holding: [prefill, decode] };
+  }
+
+  #weights(): Weights {
+    return weightInputs(this.#model.inputs, this.#model);
   }
 
   #once<S extends Session | LayerSession>(name: string, create: () => Promise<S>): Promise<S> {

@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SafetensorsFile, writeSafetensors } from '../../nn/checkpoint/safetensors.ts';
+import type { FrozenDType } from '../../nn/frozen.ts';
 import { latestDirectory, writeDirectoryAtomic } from '../../storage/atomic.ts';
 import type { OnnxLearnerCore } from './learner.ts';
 import type { Model } from './model.ts';
@@ -17,7 +18,7 @@ interface Meta {
   readonly optimizer?: 'adam' | 'muon';
   readonly parameters: readonly (readonly [name: string, size: number])[];
   /** What the weights of an adapter mean something with. */
-  readonly adapter?: { readonly alpha: number; readonly base: string };
+  readonly adapter?: { readonly alpha: number; readonly base: string; readonly frozen?: FrozenDType | undefined };
 }
 
 export async function saveState(directory: string, model: Model, learner: OnnxLearnerCore): Promise<void> {
@@ -53,6 +54,8 @@ export async function loadState(directory: string, model: Model, learner: OnnxLe
       `${source}: the adapter has the alpha ${meta.adapter?.alpha}, and now it is to be ${adapter.alpha}`,
     );
   }
+  const [was, is] = [meta.adapter, adapter].map(each => each?.frozen ?? 'float32');
+  if (was !== is) throw new Error(`${source}: the base of the adapter was kept in ${was}, and now it is in ${is}`);
   const { optimizer = 'adam' } = meta;
   if (optimizer !== learner.optimizerName) {
     throw new Error(
@@ -83,9 +86,9 @@ async function readMeta(path: string): Promise<Meta> {
 }
 
 /** What a state fits only if it is the same. */
-function belonging({ layout, adapter, baseDigest: base }: Model): Pick<Meta, 'parameters' | 'adapter'> {
+function belonging({ layout, adapter, frozen, baseDigest: base }: Model): Pick<Meta, 'parameters' | 'adapter'> {
   return {
     parameters: layout.map(({ name, size }) => [name, size] as const),
-    ...(adapter && base !== undefined && { adapter: { alpha: adapter.alpha, base } }),
+    ...(adapter && base !== undefined && { adapter: { alpha: adapter.alpha, base, frozen } }),
   };
 }

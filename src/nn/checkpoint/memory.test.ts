@@ -60,6 +60,16 @@ describe('the estimate', () => {
     });
   });
 
+  it('counts a base in few bits, with its scales, embedding and norms in float32', () => {
+    const lora = { rank: 8, alpha: 16, targetModules: 'all-linear' } as const;
+    const estimate = (frozen: 'int8' | 'nf4') =>
+      estimateMemory(config, { training: false, maxTokens: 1, lora, frozen }).weights;
+    const whole = 4 * (49_152 * 576 + 61 * 576);
+    const [matrices, rows] = [30 * (960 * 576 + 576 * 576 + 3 * 1536 * 576), 30 * (960 + 576 + 3072 + 576)];
+    expect(estimate('int8')).toBe(whole + matrices + 4 * rows);
+    expect(estimate('nf4')).toBe(whole + matrices / 2 + (4 * matrices) / 64);
+  });
+
   it('refuses what does not fit, with the numbers', () => {
     expect(() => checkMemory(config, { training: true, maxTokens: 1000 }, 'm', 5e9)).not.toThrow();
     expect(() => checkMemory(config, { training: true, maxTokens: 1000 }, 'm', 4e9)).toThrow(

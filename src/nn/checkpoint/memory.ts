@@ -1,7 +1,8 @@
 import { totalmem } from 'node:os';
+import { type FrozenDType, frozenSizes } from '../frozen.ts';
 import type { DecoderConfig } from '../models/families.ts';
 import { adapterOf, type LoraConfig } from '../models/lora.ts';
-import { parameterCount, parameterLayout } from '../models/parameters.ts';
+import { isMatrixOfLayer, type Parameter, parameterCount, parameterLayout } from '../models/parameters.ts';
 
 /** What a model is loaded for. */
 export interface MemoryUse {
@@ -17,6 +18,8 @@ export interface MemoryUse {
   readonly recompute?: boolean | undefined;
   /** The adapter that is trained in place of all weights. */
   readonly lora?: LoraConfig | undefined;
+  /** What the matrices of the frozen layers are kept in; float32 when not given. */
+  readonly frozen?: FrozenDType | undefined;
 }
 
 /** A need in bytes, by what it is for. */
@@ -25,17 +28,17 @@ export type MemoryEstimate = Readonly<Record<string, number>>;
 const FLOAT32 = 4;
 
 /**
- * Bytes that a model needs in float32: its weights, those of an adapter and the sampler's copy; for training the gradient (of a
+ * Bytes that a model needs: its weights, in float32 but for a base in few bits, those of an adapter and the sampler's copy; for training the gradient (of a
  * micro-batch and their sum) and the two moments of Adam of what is trained, activations and logits. The last two are rough: what
  * every layer keeps of a token for the way back (about ten vectors of the hidden size and five of the intermediate; or
  * what goes into each layer, and one layer's), without the attention's probabilities, which depend on the length of
  * sequences; and four arrays as large as a block of logits.
  */
 export function estimateMemory(config: DecoderConfig, use: MemoryUse): MemoryEstimate {
-  const { training, maxTokens, samplerBytes, lora, logitsBytes = 64 * 2 ** 20, recompute = false } = use;
+  const { training, maxTokens, samplerBytes, lora, frozen, logitsBytes = 64 * 2 ** 20, recompute = false } = use;
   const layout = parameterLayout(config);
   const parameters = parameterCount(layout);
-  const weights = FLOAT32 * parameters;
+  const weights = layout.reduce((bytes, parameter) => bytes + bytesOf(parameter, frozen), 0);
   const adapter = lora && FLOAT32 * parameterCount(adapterOf(layout, lora).layout);
   const sampler = samplerBytes && samplerBytes * parameters;
   const held = { weights, ...(sampler && { sampler }), ...(adapter && { adapter }) };
@@ -52,6 +55,13 @@ export function estimateMemory(config: DecoderConfig, use: MemoryUse): MemoryEst
     activations: FLOAT32 * maxTokens * perToken,
     ...(head === 'lm' && { logits: 4 * block }),
   };
+}
+
+function bytesOf(parameter: Parameter, frozen: FrozenDType | undefined): number {
+  if (frozen === undefined || !isMatrixOfLayer(parameter)) return FLOAT32 * parameter.size;
+  const [rows, columns] = parameter.shape as [number, number];
+  const { values, scales } = frozenSizes(frozen, rows, columns);
+  return values + FLOAT32 * scales;
 }
 
 /** Memory of the machine, or of the container where that has less; in bytes. */

@@ -1,7 +1,9 @@
+import type { FrozenDType } from '../frozen.ts';
 import { input, type Node, recomputed, scalar } from '../graph.ts';
 import { add, gatherRows, geluTanh, linear, mul, reshape, rmsNorm, silu, slice } from '../ops.ts';
 import { type LayerInputs, normWeight } from './attention.ts';
 import type { DecoderConfig } from './families.ts';
+import { baseLinear } from './frozen-base.ts';
 import { blockLogits, type TokenPredictions, tokenPredictions } from './head.ts';
 import { kindInput } from './layers.ts';
 import { type Adapter, adapt } from './lora.ts';
@@ -22,13 +24,14 @@ export interface Weights {
   readonly adapter?: Adapter | undefined;
   /** Names of the blocks of rows under which a matrix is given (see `rowBlocks`). */
   readonly blocks?: ReadonlyMap<string, readonly string[]> | undefined;
+  /** What the matrices of layers are kept in where that is not float32 (see frozen-base.ts). */
+  readonly frozen?: FrozenDType | undefined;
 }
 
 /** Graph inputs for every parameter of the layout, those of the adapter among them, under the parameter's name. */
 export function weightInputs(
   layout: readonly Parameter[],
-  adapter?: Adapter,
-  blocks?: ReadonlyMap<string, readonly string[]>,
+  { adapter, blocks, frozen }: Pick<Weights, 'adapter' | 'blocks' | 'frozen'> = {},
 ): Weights {
   const nodes = new Map(layout.map(({ name, shape }) => [name, input(name, shape)]));
   const find = (name: string) => {
@@ -36,7 +39,7 @@ export function weightInputs(
     if (node === undefined) throw new Error(`the model has no parameter '${name}'`);
     return node;
   };
-  return Object.assign(find, { adapter, blocks });
+  return Object.assign(find, { adapter, blocks, frozen });
 }
 
 type Attend = (qkv: Node, layer: number) => Node;
@@ -77,8 +80,9 @@ function decoderBlock(config: DecoderConfig, weights: Weights, input: Node, atte
   const activate = { silu, geluTanh }[config.activation];
   const weight = (name: string) => weights(`layers.${layer}.${name}`);
   const project = (input: Node, name: string, bias: boolean) => {
-    const result = linear(input, weight(name), bias ? weight(`${name}_bias`) : undefined);
-    return weights.adapter ? adapt(weights.adapter, weights, `layers.${layer}.${name}`, input, result) : result;
+    const own = `layers.${layer}.${name}`;
+    const result = baseLinear(weights, input, own, bias ? weight(`${name}_bias`) : undefined);
+    return weights.adapter ? adapt(weights.adapter, weights, own, input, result) : result;
   };
   const out = (result: Node, name: string) => (config.sandwichNorms ? norm(config, result, weight(name)) : result);
 

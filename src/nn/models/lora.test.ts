@@ -49,7 +49,7 @@ function batchOf(data: LoraGolden): LossBatch {
 
 /** Logits, or values, after every token of each sequence. */
 async function outputs(data: LoraGolden, model: Model): Promise<Float32Array[]> {
-  const weights = weightInputs(model.inputs, model.adapter);
+  const weights = weightInputs(model.inputs, model);
   const result = isScore(data) ? valueForm(model.config, weights) : trainingForm(model.config, weights).logits;
   const session = await Session.create(emit({ result }), { threads: 1 });
   const all: Float32Array[] = [];

@@ -2,7 +2,7 @@ import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { type Node, scalar } from '../graph.ts';
 import { add, concat, full, gemm, linear, mul, slice } from '../ops.ts';
-import { type Parameter, parameterCount, type TensorPlace, tensorPlaces, view } from './parameters.ts';
+import { isMatrixOfLayer, type Parameter, parameterCount, type TensorPlace, tensorPlaces, view } from './parameters.ts';
 
 /**
  * Low-rank adapters (Hu et al., "LoRA", 2021): a frozen matrix W [out, in] acts as W + alpha / rank · B A with trained
@@ -48,7 +48,7 @@ export function adapterOf(base: readonly Parameter[], { rank, alpha, targetModul
     throw new RangeError(`the rank of a LoRA adapter is ${rank}; give 1 or more`);
   if (!(alpha > 0 && Number.isFinite(alpha)))
     throw new RangeError(`the alpha of a LoRA adapter is ${alpha}; give a number above 0`);
-  const linears = base.filter(({ name, shape }) => name.startsWith('layers.') && shape.length === 2);
+  const linears = base.filter(isMatrixOfLayer);
   const known = [...new Set(linears.flatMap(({ parts }) => parts.map(({ tensor }) => lastName(tensor))))];
   const named = targetModules === 'all-linear' ? known : targetModules;
   const targets = known.filter(name => named.includes(name));

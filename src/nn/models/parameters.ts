@@ -90,6 +90,11 @@ export function parameterCount(layout: readonly Parameter[]): number {
   return last === undefined ? 0 : last.offset + last.size;
 }
 
+/** One that LoRA can adapt, and that a frozen base may be kept in few bits of. */
+export function isMatrixOfLayer({ name, shape }: Pick<Parameter, 'name' | 'shape'>): boolean {
+  return name.startsWith('layers.') && shape.length === 2;
+}
+
 /** The parameter's elements in a flat array (of weights, gradients, moments …), sharing its memory. */
 export function view(flat: Float32Array, parameter: Parameter): Float32Array {
   return flat.subarray(parameter.offset, parameter.offset + parameter.size);

@@ -3,6 +3,7 @@ import { linear } from '../ops.ts';
 import { quantizedLinear, quantizeWeights } from '../runtime-ops.ts';
 import { headName, type Weights } from './decoder.ts';
 import type { DecoderConfig } from './families.ts';
+import { baseLinear } from './frozen-base.ts';
 import { type Adapter, adapt, mergedWeight } from './lora.ts';
 
 /** How the sampling forms read the policy: its vectors and embedding by name, its matrices as what they do. */
@@ -17,7 +18,7 @@ export function floatWeights(weights: Weights): PolicyWeights {
   return {
     tensor: weights,
     project: (x, name) => {
-      const result = linear(x, weights(name));
+      const result = baseLinear(weights, x, name);
       return weights.adapter ? adapt(weights.adapter, weights, name, x, result) : result;
     },
   };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type GradientCase, gradientErrors, ints } from '../../../tests/support/graph.ts';
+import { type GradientCase, gradientErrors, ints, wave } from '../../../tests/support/graph.ts';
+import { FROZEN_DTYPES, freeze } from '../frozen.ts';
 import { constant, type Node, PRIMITIVES, type PrimitiveName, type Shape, scalar } from '../graph.ts';
 import * as ops from '../ops.ts';
 import { primitives } from './table.ts';
@@ -73,6 +74,17 @@ const spreading = {
   used: { shape: ['M', 1], dtype: 'float32', data: Float32Array.of(1, 1, 1, 1, 1, 1, 0) },
 } as const;
 
+/** [5, 26] in 8 and in 4 bits. */
+const frozen = FROZEN_DTYPES.map(dtype => {
+  const { values, scales } = freeze(dtype, wave(5 * 26, 3), 26, 'w');
+  const type = dtype === 'int8' ? ('int8' as const) : ('uint8' as const);
+  return {
+    dtype,
+    values: { shape: dtype === 'int8' ? [5, 26] : [values.length], dtype: type, data: values },
+    scales: { shape: [scales.length], dtype: 'float32' as const, data: scales },
+  };
+});
+
 const CASES: Partial<Record<PrimitiveName, readonly GradientCase[]>> = {
   add: binary(ops.add),
   sub: binary(ops.sub),
@@ -86,6 +98,15 @@ const CASES: Partial<Record<PrimitiveName, readonly GradientCase[]>> = {
     build: ([a, b]) => ops.where(ops.less(ops.stopGradient(ops.add(a!, b!)), scalar(0.1)), a!, b!),
     map: (value, index, which) => (which === 0 ? value * 0.01 : index % 2 ? 1 : -1),
   })),
+  frozenProduct: frozen.flatMap(({ dtype, ...fixed }) =>
+    [false, true].map(back => ({
+      of: [['N', back ? 5 : 26]],
+      symbols,
+      fixed,
+      build: ([x], { values, scales }) =>
+        ops.frozenProduct(x!, values!, scales!, { dtype, rows: 5, columns: 26, back }),
+    })),
+  ),
   straightThrough: unary(x => ops.straightThrough(ops.stopGradient(ops.tanh(x)), ops.tanh(x))),
   neg: unary(ops.neg),
   exp: unary(ops.exp),

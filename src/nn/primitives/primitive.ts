@@ -70,6 +70,7 @@ export interface Algebra {
   cast(x: Node, dtype: DType): Node;
   matmul(a: Node, b: Node): Node;
   gemm(a: Node, b: Node, options: { transA: boolean; transB: boolean }): Node;
+  frozenProduct(x: Node, values: Node, scales: Node, spec: Attributes): Node;
   reshape(x: Node, shape: Shape): Node;
   transpose(x: Node, perm: readonly number[]): Node;
   slice(x: Node, axis: number, start: Dim, end: Dim): Node;

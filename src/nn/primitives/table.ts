@@ -1,5 +1,6 @@
 import type { PrimitiveName } from '../graph.ts';
 import { arithmetic } from './arithmetic.ts';
+import { frozen } from './frozen.ts';
 import { indexing } from './indexing.ts';
 import { layout } from './layout.ts';
 import { leaves } from './leaf.ts';
@@ -17,6 +18,7 @@ export const primitives: Readonly<Record<PrimitiveName, Primitive>> = {
   ...logic,
   ...unaries,
   ...products,
+  ...frozen,
   ...layout,
   ...indexing,
   ...reductions,

@@ -110,6 +110,8 @@ const VALUES: Readonly<Record<PrimitiveName, readonly (readonly [Node, readonly 
   ],
   softmax: [[ops.softmax(constant(floats(0, 0, 1000, 1000 + Math.log(3)), [2, 2])), [0.5, 0.5, 0.25, 0.75]]],
   // runtime-ops.test.ts has the values of each.
+  // frozen.test.ts.
+  frozenProduct: [],
   operator: [],
   logSoftmax: [[ops.logSoftmax(constant(floats(0, 0, 0, 100), [2, 2])), [Math.log(0.5), Math.log(0.5), -100, 0]]],
 };
