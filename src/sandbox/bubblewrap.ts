@@ -10,6 +10,8 @@ export interface Mounts {
 
 export const WORK = '/work';
 const MIB = 2 ** 20;
+/** What an interpreter may need for itself beside the memory of the program, in MiB. */
+export const OWN_MIB = { python: 0, javascript: 192 } as const;
 
 /**
  * The arguments of bwrap: new user, process, network, IPC, UTS and cgroup namespaces; an empty root that is read-only
@@ -32,17 +34,21 @@ export function bubblewrapArguments(
   ];
 }
 
-/** The arguments of prlimit (util-linux), which holds one process; the whole is watched from outside (watch.ts). */
+/**
+ * The arguments of prlimit (util-linux), which holds one process; the whole is watched from outside (watch.ts).
+ * @param startMiB what the interpreter has reserved before its first program, where that counts
+ */
 export function limitArguments(
   language: 'python' | 'javascript',
   { memoryMiB, processes, openFiles, scratchMiB, cpuSeconds }: SandboxSettings,
+  startMiB: number,
 ): string[] {
   // V8 reserves far more addresses than it uses: there only private memory that can be written to counts, and what Node
   // needs for itself comes on top. The heap has a limit of its own (--max-old-space-size).
   const memory =
     language === 'python'
       ? [`--as=${memoryMiB * MIB}`, `--data=${memoryMiB * MIB}`]
-      : [`--data=${(memoryMiB + 192) * MIB}`];
+      : [`--data=${(memoryMiB + OWN_MIB.javascript + startMiB) * MIB}`];
   const limits = [
     `--cpu=${cpuSeconds}`,
     `--nproc=${processes}`,

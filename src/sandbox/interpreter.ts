@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Writable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as later } from 'node:timers/promises';
+import { OWN_MIB } from './bubblewrap.ts';
 import type { Ending, Evaluation, Execution, Interpreter, Language, Program } from './contracts.ts';
 import { type Installation, SandboxError } from './installation.ts';
 import { type Launched, launch } from './launch.ts';
@@ -180,7 +181,7 @@ export class SandboxedInterpreter implements Interpreter {
 
   #watch(): void {
     const { memoryMiB, scratchMiB } = this.#settings;
-    const own = this.language === 'python' ? 0 : 192;
+    const own = OWN_MIB[this.language];
     if (memoryOf(this.#launched.child.pid ?? 0) > (memoryMiB + own + scratchMiB) * MIB) this.#stop('memory');
   }
 

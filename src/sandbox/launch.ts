@@ -24,10 +24,10 @@ export interface Launched {
  */
 export async function launch(
   language: Language,
-  { program, args, mounts, environment, bwrap, prlimit }: Installation,
+  { program, args, mounts, environment, startMiB, bwrap, prlimit }: Installation,
   settings: SandboxSettings,
 ): Promise<Launched> {
-  const limited = prlimit === undefined ? [] : [prlimit, ...limitArguments(language, settings)];
+  const limited = prlimit === undefined ? [] : [prlimit, ...limitArguments(language, settings, startMiB)];
   if (bwrap !== undefined) {
     const filter = openFilter();
     const seccomp = filter === undefined ? [] : ['--seccomp', String(FILTER)];
