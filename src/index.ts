@@ -2,6 +2,9 @@ export type { EpisodeLimits, Executor, ExecutorContext, Policy } from './agents/
 export { type FoldOptions, type HistoryOptions, onlyCalls, withoutReasoning } from './agents/folding.ts';
 export { EXECUTION_MODES, type ExecutionMode } from './agents/modes.ts';
 export { multiTurn } from './agents/multi-turn.ts';
+export { type NemoGymAgentOptions, nemoGymAgent } from './agents/nemo-gym/remote-agent.ts';
+export { type NemoGymOptions, nemoGym } from './agents/nemo-gym/resources-agent.ts';
+export { nemoGymTask } from './agents/nemo-gym/rows.ts';
 export type {
   BundledGenerationOutputs,
   CollectContext,
@@ -34,6 +37,8 @@ export {
   rloo,
 } from './algorithms/recipes.ts';
 export type { Critic, Generation, Learner, PolicyEngine, Sampler, SamplingParams } from './engines/contracts.ts';
+export { agentServer } from './envs/clients/nemo-gym/agent-server.ts';
+export { type NemoGymServerOptions, resourcesServer } from './envs/clients/nemo-gym/resources-server.ts';
 export type {
   Action,
   Environment,

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { taskOfRow } from '../agents/nemo-gym/rows.ts';
+import { nemoGymTask } from '../agents/nemo-gym/rows.ts';
 import { ConfigError } from '../config/error.ts';
 import { chooseFiles } from '../data/choose.ts';
 import { columnsOf, requiredColumn } from '../data/columns.ts';
@@ -176,7 +176,7 @@ function taskOf(values: Columns): (row: unknown, file: string) => TaskInput {
   const label = values['data.label_key'];
   if (usesNemoGym(values)) {
     return row => ({
-      ...taskOfRow(row),
+      ...nemoGymTask(row),
       ...(label && { label: String(requiredColumn(columnsOf(row), label, 'data.label_key')) }),
     });
   }

@@ -29,7 +29,7 @@ export function rowOf(metadata: unknown): NemoGymRow {
  * reads the row itself, which is the task's metadata.
  * @throws Error that names the field
  */
-export function taskOfRow(given: unknown) {
+export function nemoGymTask(given: unknown) {
   const metadata = rowOf(given);
   const { input, instructions } = metadata.responses_create_params;
   const items = typeof input === 'string' ? [{ role: 'user', content: input }] : input;

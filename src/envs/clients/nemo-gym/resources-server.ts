@@ -13,7 +13,7 @@ import { CookieJar } from './cookie-jar.ts';
 import { type HttpReply, type RequestOptions, request } from './request.ts';
 import { anything, observed, parseReply, refuseFailure, stepped, verdict } from './wire.ts';
 
-export interface ServerOptions {
+export interface NemoGymServerOptions {
   /** Waits before each further try of a request that may be repeated. */
   readonly delaysMs?: readonly number[] | undefined;
 }
@@ -35,7 +35,7 @@ const RESERVED = new Set([
  * A resources server of NeMo Gym at `url`: environment state, tools and verifier.
  * @throws Error for anything but an HTTP address
  */
-export function resourcesServer(url: string, options: ServerOptions = {}): ResourcesServer {
+export function resourcesServer(url: string, options: NemoGymServerOptions = {}): ResourcesServer {
   const base = baseOf(url);
   return {
     session: signal => new Session(base, options, signal),
@@ -53,13 +53,13 @@ export function baseOf(url: string): string {
 class Session implements ResourcesSession {
   readonly #jar = new CookieJar();
   readonly #base: string;
-  readonly #options: ServerOptions;
+  readonly #options: NemoGymServerOptions;
   readonly #signal: AbortSignal;
   /** What `/reset` said the server can do. */
   #abilities: Observed['info'] = {};
   #steps = 0;
 
-  constructor(base: string, options: ServerOptions, signal: AbortSignal) {
+  constructor(base: string, options: NemoGymServerOptions, signal: AbortSignal) {
     this.#base = base;
     this.#options = options;
     this.#signal = signal;
