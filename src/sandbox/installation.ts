@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
-import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Mounts } from './bubblewrap.ts';
 import type { Language } from './contracts.ts';
@@ -78,13 +78,15 @@ async function python({ python }: SandboxSettings) {
   const answer = await run(asked, ['-c', script]).catch((error: Error) => {
     throw new SandboxError(`python ${asked} does not run: ${error.message}`, { cause: error });
   });
-  const [executable, ...prefixes] = JSON.parse(answer.stdout) as [string, ...string[]];
-  const program = prefixes.includes('/usr') ? realpathSync(executable) : executable;
+  const [executable, prefix, base] = JSON.parse(answer.stdout) as [string, string, string];
+  const binary = realpathSync(executable);
+  // A virtual environment is run by its own path, whose links lead out of it to the system's Python.
+  const outside = prefix === base ? [] : linksFrom(executable).filter(path => !path.startsWith(`${prefix}/`));
   return {
-    program,
+    program: prefix === base ? binary : executable,
     args: ['-s', '-B', '-X', 'utf8', '-c', PYTHON_DRIVER],
-    directories: prefixes.filter(prefix => prefix !== '/usr'),
-    files: prefixes.every(prefix => prefix === '/usr') ? [[program, program] as const] : [],
+    directories: [prefix, base].filter(path => path !== '/usr'),
+    files: base === '/usr' ? [binary, ...outside].map(path => [binary, path] as const) : [],
     environment: { PYTHONHASHSEED: '0' },
     startMiB: 0,
   };
@@ -108,9 +110,16 @@ async function node({ node = process.execPath, memoryMiB, isolation }: SandboxSe
   };
 }
 
+/** Where a symbolic link leads to, and where that does, to the end. */
+function linksFrom(path: string): string[] {
+  if (!lstatSync(path).isSymbolicLink()) return [];
+  const next = resolve(dirname(path), readlinkSync(path));
+  return [next, ...linksFrom(next)];
+}
+
 function onPath(name: string): string | undefined {
-  const places = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin', '/bin'];
-  return places
+  return (process.env.PATH ?? '')
+    .split(delimiter)
     .filter(place => place !== '')
     .map(place => join(place, name))
     .find(path => {

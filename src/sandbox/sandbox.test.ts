@@ -1,12 +1,22 @@
 import { spawnSync } from 'node:child_process';
-import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { NO_SANDBOX } from '../../tests/support/sandbox.ts';
 import type { Language, Sandbox } from './contracts.ts';
 import { openSandbox } from './sandbox.ts';
-import { sandboxSettings } from './settings.ts';
 
 const open: Sandbox[] = [];
 const opened = (options: Parameters<typeof openSandbox>[0]) => {
@@ -40,6 +50,25 @@ describe.skipIf(NO_SANDBOX)('a program', () => {
     expect((await run('javascript', main)).stdout).toBe('main /work/main.js undefined\n');
     const module = 'export const x = await Promise.resolve(1); console.log(x, process.argv[1], import.meta.url);';
     expect((await run('javascript', module)).stdout).toBe('1 /work/main.mjs file:///work/main.mjs\n');
+  });
+
+  it('runs in a virtual environment, with its packages', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'venv-'));
+    // What `python -m venv` makes, as readable as it makes it.
+    chmodSync(directory, 0o755);
+    const packages = join(directory, 'lib', `python${pythonVersion()}`, 'site-packages');
+    mkdirSync(join(directory, 'bin'));
+    mkdirSync(packages, { recursive: true });
+    writeFileSync(join(directory, 'pyvenv.cfg'), 'home = /usr/bin\n');
+    writeFileSync(join(packages, 'answer.py'), 'x = 42');
+    symlinkSync('/usr/bin/python3', join(directory, 'bin', 'python3'));
+    symlinkSync('python3', join(directory, 'bin', 'python'));
+    try {
+      const own = opened({ timeoutMs: 20_000, warm: 0, python: join(directory, 'bin', 'python') });
+      expect((await own.run({ language: 'python', source: 'import answer; print(answer.x)' })).stdout).toBe('42\n');
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
   });
 
   it('has its files and arguments', async () => {
@@ -312,6 +341,10 @@ import('${new URL('./sandbox.ts', import.meta.url).pathname}').then(async ({ ope
   await sandbox.close();
 });`;
 
+const pythonVersion = () =>
+  spawnSync('/usr/bin/python3', ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'], {
+    encoding: 'utf8',
+  }).stdout.trim();
 const processes = () => readdirSync('/proc').filter(name => /^\d+$/.test(name));
 const commandOf = (pid: string) => spawnSync('cat', [`/proc/${pid}/cmdline`], { encoding: 'utf8' }).stdout;
 const isOurs = (pid: string) => /bwrap.*(setsid|os\.fork)/s.test(commandOf(pid));
@@ -415,8 +448,13 @@ describe.skipIf(NO_SANDBOX)('interpreters', () => {
 describe('without bubblewrap', () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  it('nothing is run, unless it is allowed, and then it is said', async () => {
-    expect(sandboxSettings.parse({}).isolation).toBe('bubblewrap');
+  it('nothing is run', async () => {
+    vi.stubEnv('PATH', '/nowhere');
+    const refused = opened({}).run({ language: 'python', source: '1' });
+    await expect(refused).rejects.toThrow(/^bubblewrap is not on PATH, .*install it, or allow .*isolation none$/);
+  });
+
+  it('programs run where it is allowed, and then it is said', async () => {
     const warnings: string[] = [];
     const listen = (warning: Error) => warnings.push(warning.message);
     process.on('warning', listen);
