@@ -19,7 +19,7 @@ beforeAll(() => provideModules(OWN_PACKAGE));
 function choose(...argv: string[]) {
   const needed = ['--actor.model_name_or_path', 'none', '--data.prompt_dataset', 'none'];
   const { values } = resolve(rlOptions, { argv: [...needed, ...argv], cwd });
-  return chooseAgent(values, cwd, values);
+  return chooseAgent(values, { cwd }, values);
 }
 
 async function run(answers: readonly string[], ...argv: string[]) {

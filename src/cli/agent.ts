@@ -9,6 +9,7 @@ import { loadRegistrations } from '../agents/queue/file.ts';
 import type { queueOptions } from '../agents/queue/options.ts';
 import { queueAgent } from '../agents/queue/queue-agent.ts';
 import { agentMaker, serviceMaker } from '../agents/queue/registry.ts';
+import { recordedFromOptions, type recordedOptions } from '../agents/recorded/options.ts';
 import { scoredAnswer } from '../agents/scored.ts';
 import { singleTurn } from '../agents/single-turn.ts';
 import { toolAgent } from '../agents/tools/tool-agent.ts';
@@ -24,7 +25,8 @@ import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
 import type { codeRewardOptions } from '../rewards/code-options.ts';
 import type { mathRewardOptions } from '../rewards/math/options.ts';
-import { checkRewardOptions, chooseReward } from '../rewards/registry.ts';
+import { checkRewardOptions, chooseReward, type Place } from '../rewards/registry.ts';
+import type { remoteRewardOptions } from '../rewards/remote-options.ts';
 import type { agentChoiceOptions, rolloutOptions } from '../rollout/options.ts';
 import type { AgentOptions } from '../train.ts';
 import type { rlTrainOptions, trainOptions } from '../training/options.ts';
@@ -38,7 +40,9 @@ type ChoiceValues = Values<
     typeof nemoGymOptions &
     typeof mathRewardOptions &
     typeof codeRewardOptions &
-    typeof historyOptions
+    typeof remoteRewardOptions &
+    typeof historyOptions &
+    typeof recordedOptions
 >;
 
 /** Other options that choose an agent. */
@@ -48,15 +52,21 @@ const CHOICES = ['agent.env', 'agent.type', 'train.agent_func_path', 'reward.rem
 interface Shape {
   readonly search: TreeSearchOptions | undefined;
   readonly history: HistoryOptions;
+  readonly recorded: ReturnType<typeof recordedFromOptions>;
 }
 
 /** The agent that the options choose. @param searched may make trees of its attempts, where they are turns */
 export async function chooseAgent(
   values: ChoiceValues,
-  cwd: string,
+  place: Place,
   searched?: Values<typeof searchOptions>,
 ): Promise<Executor> {
-  const shape = { search: searched && searchOf(searched), history: historyFromOptions(values) };
+  const { cwd } = place;
+  const shape = {
+    search: searched && searchOf(searched),
+    history: historyFromOptions(values),
+    recorded: recordedFromOptions(values),
+  };
   const { search, history } = shape;
   try {
     checkRewardOptions(values['reward.remote_url'], values);
@@ -64,14 +74,15 @@ export async function chooseAgent(
     throw new ConfigError([messageOf(error)], { cause: error });
   }
   if (values['env.mcp.servers'] !== undefined || values['env.mcp.config'] !== undefined) {
-    return chooseMcpAgent(values, cwd, shape);
+    return chooseMcpAgent(values, place, shape);
   }
   if (usesNemoGym(values)) {
     const others = CHOICES.filter(name => values[name] !== undefined);
     return fitting(await chooseNemoGym(values, others), shape);
   }
   const stray = lostNemoGymOption(values);
-  if (stray !== undefined) throw new ConfigError([`${stray} is for a server that env.nemo_gym.url names; none is given`]);
+  if (stray !== undefined)
+    throw new ConfigError([`${stray} is for a server that env.nemo_gym.url names; none is given`]);
   if (values['agent.type'] !== undefined) return chooseQueueAgent(values, cwd, shape);
   const lost = (['env.type', 'agent.args', 'env.args'] as const).find(
     name => Object.keys(values[name] ?? {}).length > 0,
@@ -94,10 +105,10 @@ export async function chooseAgent(
       return fitting(play(make), shape);
     }
     if (reward !== undefined) {
-      const scores = await chooseReward(reward, values, cwd);
+      const scores = await chooseReward(reward, values, place);
       return fitting(search ? treeSearch(scoredAnswer(scores), search) : singleTurn({ reward: scores }), shape);
     }
-    return fitting(await loadAgentFile(file!, play, cwd), shape);
+    return fitting(await loadAgentFile(file!, play, cwd, shape.recorded), shape);
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
@@ -123,7 +134,8 @@ async function chooseQueueAgent(
 }
 
 /** The policy calls the tools of the servers of `env.mcp.*`; the reward file scores what it ends with. */
-async function chooseMcpAgent(values: ChoiceValues, cwd: string, shape: Shape): Promise<Executor> {
+async function chooseMcpAgent(values: ChoiceValues, place: Place, shape: Shape): Promise<Executor> {
+  const { cwd } = place;
   const { 'env.mcp.servers': servers, 'env.mcp.config': file, 'reward.remote_url': reward } = values;
   const option = servers === undefined ? 'env.mcp.config' : 'env.mcp.servers';
   const others = (['agent.env', 'agent.type', 'train.agent_func_path'] as const).filter(
@@ -135,7 +147,7 @@ async function chooseMcpAgent(values: ChoiceValues, cwd: string, shape: Shape): 
   }
   if (reward === undefined) throw new ConfigError([`${option} needs reward.remote_url, which scores the episodes`]);
   try {
-    const scores = await chooseReward(reward, values, cwd);
+    const scores = await chooseReward(reward, values, place);
     const given = servers ?? (await readMcpFile(file!, cwd));
     const tools = await mcpTools(given as Record<string, McpServerInput>, cwd);
     return fitting(toolAgent({ tools, reward: scores, ...shape.history }), shape, 'tool');
@@ -153,7 +165,7 @@ function searchOf(values: Values<typeof searchOptions>): TreeSearchOptions | und
 }
 
 /** Refuses what would have no effect on the executor: one of the user's own has its own way of making attempts. */
-function fitting(executor: Executor, { search, history }: Shape, remembering = 'multi-turn'): Executor {
+function fitting(executor: Executor, { search, history, recorded }: Shape, remembering = 'multi-turn'): Executor {
   if (search !== undefined && executor.name !== 'tree') {
     throw new Error(
       `agent.search.strategy makes trees of turns with an environment, and this agent is '${executor.name}'; leave it out`,
@@ -164,6 +176,11 @@ function fitting(executor: Executor, { search, history }: Shape, remembering = '
     const option = own === 'fold' ? 'agent.fold' : 'agent.history';
     throw new Error(
       `${option} is for chains of turns with an environment, or with tools of servers, and this agent is '${executor.name}'; leave it out`,
+    );
+  }
+  if (Object.keys(recorded).length > 0 && executor.name !== 'recorded') {
+    throw new Error(
+      `agent.models and agent.strict are for the program of a recorded agent, and this agent is '${executor.name}'; leave them out`,
     );
   }
   return executor;

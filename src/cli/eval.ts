@@ -38,9 +38,9 @@ export async function evaluate(
   context: CommandContext<EvalOptions>,
   open: () => Promise<Pick<Evaluated, 'sampler' | 'renderer' | 'close'> & { readonly name?: string }>,
 ): Promise<undefined> {
-  const { values, cwd, stdout, interrupt } = context;
+  const { values, cwd, env, stdout, interrupt } = context;
   const began = performance.now();
-  const agent = await tracedAgent(await chooseAgent(values, cwd), values);
+  const agent = await tracedAgent(await chooseAgent(values, { cwd, env }), values);
   const { 'eval.dataset': dataset } = values;
   if (dataset === undefined) throw new ConfigError(['eval.dataset is missing: it says on which tasks to evaluate']);
   const limits = { limit: values['eval.max_samples'], split: values['eval.split'] };

@@ -21,7 +21,7 @@ afterAll(() => rmSync(cwd, { recursive: true }));
 
 const base = ['--actor.model_name_or_path', 'model', '--data.prompt_dataset', 'rows.jsonl'];
 const values = (...argv: string[]) => resolve(rlOptions, { cwd, argv: [...base, ...argv] }).values;
-const choose = (...argv: string[]) => chooseAgent(values(...argv), cwd);
+const choose = (...argv: string[]) => chooseAgent(values(...argv), { cwd });
 const tasksOf = (given: ReturnType<typeof values>) =>
   loadTrainingTasks({ datasets: 'rows.jsonl' }, given, { cwd, stderr: process.stderr });
 const rows = (...given: readonly object[]) =>
@@ -53,7 +53,7 @@ it('plays the rows of a dataset', async () => {
     },
     { id: 'second', source: 'rows', prompt: [{ role: 'user', content: 'Say red.' }], metadata: { id: 'second' } },
   ]);
-  const executor = await chooseAgent(given, cwd);
+  const executor = await chooseAgent(given, { cwd });
   const episodes = await Promise.all(tasks.map(task => executor.run(task, testContext({ answers: () => 'Blue.' }))));
   expect(episodes.map(({ outcome, score }) => [outcome.kind, score])).toEqual([
     ['done', 1],

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { FidelityReport } from '../agents/recorded/fidelity.ts';
 import { ConfigError } from '../config/error.ts';
 import { lastingOptions } from '../config/resume.ts';
 import { rlOptions } from '../config/rl.ts';
@@ -96,7 +97,7 @@ export async function reinforce(
   const settings = settingsOf(values);
   const remark = samplingRemark(values, settings.algorithm);
   if (remark !== undefined) stderr.write(`${remark}\n`);
-  const agent = await tracedAgent(await chooseAgent(values, cwd, values), values);
+  const agent = await tracedAgent(await chooseAgent(values, { cwd, env }, values), values);
   const loaded = await loadTrainingTasks(
     {
       datasets: values['data.prompt_dataset'],
@@ -153,11 +154,14 @@ export async function reinforce(
       stop: interrupt.signal,
       log: display.warn,
     };
+    const fidelity = new FidelityReport();
     let last: TrainStep | undefined;
     try {
       for await (const step of train(options)) {
         if (step.evaluation) display.say(describeEvaluation(step.index, report, step.evaluation.metrics));
         last = step;
+        fidelity.add(step.episodes);
+        fidelity.addMismatch(step.metrics['train/mismatch_max']);
       }
     } finally {
       const failures = describeFailures(ledger.entries);
@@ -179,6 +183,7 @@ export async function reinforce(
       seconds,
       seed: values['train.seed'],
       decode,
+      fidelity: fidelity.describe(),
     };
     display.report(finalReport(parts, stdout.color ?? false));
   } finally {

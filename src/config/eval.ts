@@ -3,11 +3,13 @@ import { historyOptions } from '../agents/history-options.ts';
 import { nemoGymOptions } from '../agents/nemo-gym/options.ts';
 import { agentOptions } from '../agents/options.ts';
 import { queueOptions } from '../agents/queue/options.ts';
+import { recordedOptions } from '../agents/recorded/options.ts';
 import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { options } from '../options/option.ts';
 import { codeRewardOptions } from '../rewards/code-options.ts';
 import { mathRewardOptions } from '../rewards/math/options.ts';
+import { remoteRewardOptions } from '../rewards/remote-options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { progressOptions, tracingOptions, trackingOptions } from '../tracking/options.ts';
 import {
@@ -94,7 +96,9 @@ export const evaluationOptions = compose(
   agentChoiceOptions,
   mathRewardOptions,
   codeRewardOptions,
+  remoteRewardOptions,
   historyOptions,
+  recordedOptions,
   queueOptions,
   mcpOptions,
   nemoGymOptions,

@@ -2,6 +2,7 @@ import { historyOptions } from '../agents/history-options.ts';
 import { nemoGymOptions } from '../agents/nemo-gym/options.ts';
 import { agentOptions } from '../agents/options.ts';
 import { queueOptions } from '../agents/queue/options.ts';
+import { recordedOptions } from '../agents/recorded/options.ts';
 import { searchOptions } from '../agents/tree/options.ts';
 import { curationOptions } from '../algorithms/curation-options.ts';
 import { algorithmOptions } from '../algorithms/options.ts';
@@ -16,6 +17,7 @@ import {
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { codeRewardOptions } from '../rewards/code-options.ts';
 import { mathRewardOptions } from '../rewards/math/options.ts';
+import { remoteRewardOptions } from '../rewards/remote-options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { overlapOptions } from '../rollout/overlap-options.ts';
 import { trackingOptions } from '../tracking/options.ts';
@@ -40,7 +42,9 @@ export const rlOptions = compose(
   agentChoiceOptions,
   mathRewardOptions,
   codeRewardOptions,
+  remoteRewardOptions,
   historyOptions,
+  recordedOptions,
   queueOptions,
   mcpOptions,
   nemoGymOptions,

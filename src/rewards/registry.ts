@@ -7,9 +7,11 @@ import type { RewardFunction } from './contracts.ts';
 import { loadRewardFile } from './file.ts';
 import type { mathRewardOptions } from './math/options.ts';
 import { mathReward } from './math/reward.ts';
+import { remoteReward } from './remote.ts';
+import type { remoteRewardOptions } from './remote-options.ts';
 
 /** Of the rewards whose options a command has. */
-type RewardValues = Partial<Values<typeof mathRewardOptions & typeof codeRewardOptions>>;
+type RewardValues = Partial<Values<typeof mathRewardOptions & typeof codeRewardOptions & typeof remoteRewardOptions>>;
 
 /** Rewards that have a name, and the beginning of the names of their options. */
 const REWARDS: Readonly<Record<string, (values: RewardValues) => RewardFunction>> = {
@@ -29,17 +31,45 @@ const REWARDS: Readonly<Record<string, (values: RewardValues) => RewardFunction>
     }),
 };
 
-/** The names that `reward.remote_url` knows; `./math` is a file of that name. */
-export const rewardNames = (): string[] => Object.keys(REWARDS);
+/** Where the user is: relative paths start at `cwd`, keys are in `env`. */
+export interface Place {
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+}
 
 /**
- * The reward function of `reward.remote_url`: one of `rewardNames`, or that of a file.
+ * The reward function of `reward.remote_url`: one of `REWARDS` by its name, HTTP servers by their URLs, separated by
+ * commas, or that of a file (`./math`).
  * @throws Error for an option of a reward that is not chosen, and as `loadRewardFile` does
  */
-export async function chooseReward(name: string, values: RewardValues, cwd: string): Promise<RewardFunction> {
+export async function chooseReward(name: string, values: RewardValues, { cwd, env }: Place): Promise<RewardFunction> {
   checkRewardOptions(name, values);
   if (Object.hasOwn(REWARDS, name)) return REWARDS[name]!(values);
+  if (isServers(name)) return serversOf(name, values, env ?? {});
   return loadRewardFile(resolve(cwd, name));
+}
+
+const isServers = (name: string) => /^https?:\/\//i.test(name);
+
+function serversOf(name: string, values: RewardValues, env: NonNullable<Place['env']>): RewardFunction {
+  const urls = name.split(',').map(one => one.trim());
+  const bad = urls.find(url => !isServers(url) || !URL.canParse(url));
+  if (bad !== undefined) {
+    throw new Error(`reward.remote_url: "${bad}" is no URL; servers are given as http://host:port/get_reward, separated by commas`);
+  }
+  const variable = values['reward.remote.key_env'];
+  const key = variable === undefined ? undefined : env[variable];
+  if (variable !== undefined && !key) {
+    throw new Error(`reward.remote.key_env is ${variable}, and this environment variable is not set`);
+  }
+  return remoteReward({
+    urls,
+    key,
+    timeoutMs: values['reward.remote.timeout'],
+    attempts: values['reward.remote.attempts'],
+    maxBatch: values['reward.remote.max_batch'],
+    concurrency: values['reward.remote.concurrency'],
+  });
 }
 
 /**
@@ -49,7 +79,12 @@ export async function chooseReward(name: string, values: RewardValues, cwd: stri
 export function checkRewardOptions(name: string | undefined, values: RewardValues): void {
   for (const [option, value] of Object.entries(values)) {
     const [, owner] = /^reward\.([^.]+)\./.exec(option) ?? [];
-    if (value === undefined || owner === undefined || !Object.hasOwn(REWARDS, owner) || owner === name) continue;
+    if (value === undefined || owner === undefined) continue;
+    if (owner === 'remote') {
+      if (name !== undefined && isServers(name)) continue;
+      throw new Error(`${option} has no effect without reward.remote_url http://…`);
+    }
+    if (!Object.hasOwn(REWARDS, owner) || owner === name) continue;
     throw new Error(`${option} has no effect without reward.remote_url ${owner}`);
   }
 }

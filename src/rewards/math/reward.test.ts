@@ -44,9 +44,11 @@ describe('chooseReward', () => {
   };
 
   it('knows math by name, with its options', async () => {
-    const reward = (await chooseReward('math', { ...none, 'reward.math.extract': ['hash'] }, '.')) as ReturnType<
-      typeof mathReward
-    >;
+    const reward = (await chooseReward(
+      'math',
+      { ...none, 'reward.math.extract': ['hash'] },
+      { cwd: '.' },
+    )) as ReturnType<typeof mathReward>;
     expect(await reward([input('\\boxed{1}', '1'), input('#### 1', '1')])).toMatchObject([
       { reward: 0 },
       { reward: 1 },
@@ -55,8 +57,8 @@ describe('chooseReward', () => {
   });
 
   it('takes other names for files, and refuses options that would have no effect', async () => {
-    await expect(chooseReward('./math', none, '.')).rejects.toThrow(/no such file/);
-    await expect(chooseReward('reward.js', { ...none, 'reward.math.workers': 2 }, '.')).rejects.toThrow(
+    await expect(chooseReward('./math', none, { cwd: '.' })).rejects.toThrow(/no such file/);
+    await expect(chooseReward('reward.js', { ...none, 'reward.math.workers': 2 }, { cwd: '.' })).rejects.toThrow(
       'reward.math.workers has no effect without reward.remote_url math',
     );
   });
