@@ -1,4 +1,4 @@
-import { absolute, add, type Complex, isFiniteNumber, multiply, real } from './complex.ts';
+import { absolute, add, type Complex, divide, isFiniteNumber, multiply, real } from './complex.ts';
 import { approximate, exact } from './evaluate.ts';
 import { type Rational, toNumber } from './rational.ts';
 import { children, type Node, some, structure } from './syntax.ts';
@@ -103,6 +103,15 @@ export function ratio(a: Node, b: Node, options: EqualityOptions): number | unde
     }
   }
   if (equalScalars(a, b, options)) return 1;
-  const minus: Node = { kind: 'number', value: { n: -1n, d: 1n }, decimal: false };
-  return equalScalars(a, { kind: 'product', items: [minus, b] }, options) ? -1 : undefined;
+  let factor: number | undefined;
+  for (let point = 0; point < POINTS; point++) {
+    const at = realNumbers(symbols, point);
+    const { re, im } = divide(approximate(a, at), approximate(b, at));
+    const first = factor ?? re;
+    // Not a number, not real, or another one than before.
+    if (!(Math.abs(im) <= RELATIVE_ERROR * Math.abs(re) && Math.abs(re - first) <= RELATIVE_ERROR * Math.abs(first)))
+      return undefined;
+    factor = re;
+  }
+  return factor === 0 ? undefined : factor;
 }

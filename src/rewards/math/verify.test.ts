@@ -100,6 +100,14 @@ describe('verifyMath', () => {
     expect(verifyMath('#### 0.333', '1/3', { precision: 4 }).correct).toBe(false);
   });
 
+  it('knows multiples of equations and inequalities with irrational numbers', () => {
+    const label = 'y - \\sqrt{2}x < 1';
+    const same = ['2y - 2\\sqrt{2}x < 2', '\\sqrt{2}y - 2x < \\sqrt{2}', '-y + \\sqrt{2}x > -1'];
+    const other = ['\\sqrt{2}y - 2x > \\sqrt{2}', 'y - \\sqrt{2}x < 2', 'y - \\sqrt{3}x < 1'];
+    const verdicts = [...same, ...other].map(answer => verifyMath(`\\boxed{${answer}}`, label).correct);
+    expect(verdicts).toEqual([true, true, true, false, false, false]);
+  });
+
   it('takes a solution for a label', () => {
     expect(verifyMath('#### 72', '48 + 24 = 72\n#### 72').correct).toBe(true);
     expect(verifyMath('\\boxed{\\frac12}', 'Thus $\\boxed{0.5}$.').correct).toBe(true);
