@@ -1,4 +1,5 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import Anthropic from '@anthropic-ai/sdk';
 import { tool as langchainTool } from '@langchain/core/tools';
 import { createReactAgent } from '@langchain/langgraph/prebuilt';
 import { ChatOpenAI } from '@langchain/openai';
@@ -105,6 +106,26 @@ const agentsRun = async (question: string, at: RecordedRun, api: 'chat' | 'respo
   return streamed.finalOutput ?? null;
 };
 
+async function anthropicLoop(question: string, { baseURL, apiKey }: RecordedRun, stream: boolean): Promise<string> {
+  const api = new Anthropic({ baseURL, apiKey }).messages;
+  const tools = [
+    { name: 'add', description, input_schema: { type: 'object' as const, ...z.toJSONSchema(parameters) } },
+  ];
+  const messages: Anthropic.MessageParam[] = [{ role: 'user', content: question }];
+  for (;;) {
+    const body = { model: 'policy', max_tokens: 400, messages, tools } as const;
+    const { content } = stream ? await api.stream(body).finalMessage() : await api.create(body);
+    const calls = content.filter(block => block.type === 'tool_use');
+    if (calls.length === 0) return content.map(block => (block.type === 'text' ? block.text : '')).join('');
+    const results = calls.map(({ id, input }) => ({
+      type: 'tool_result' as const,
+      tool_use_id: id,
+      content: add(parameters.parse(input)),
+    }));
+    messages.push({ role: 'assistant', content }, { role: 'user', content: results });
+  }
+}
+
 const PROGRAMS: Readonly<Record<string, Program>> = {
   'AI SDK, generateText': async (prompt, at) =>
     (await generateText({ model: provider(at), prompt, tools: aiTools, stopWhen: stepCountIs(5) })).text,
@@ -118,6 +139,8 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   'OpenAI Agents, chat completions': (question, at) => agentsRun(question, at, 'chat', false),
   'OpenAI Agents, responses': (question, at) => agentsRun(question, at, 'responses', false),
   'OpenAI Agents, responses streamed': (question, at) => agentsRun(question, at, 'responses', true),
+  'Anthropic SDK': (question, at) => anthropicLoop(question, at, false),
+  'Anthropic SDK, streamed': (question, at) => anthropicLoop(question, at, true),
   'LangChain, ReAct agent': async (question, { baseURL, apiKey }) => {
     const llm = new ChatOpenAI({ model: 'policy', apiKey, configuration: { baseURL } });
     const tools = [langchainTool(add, { name: 'add', description, schema: parameters })];

@@ -1,10 +1,11 @@
 import type { Environment, EnvironmentFactory } from '../envs/contracts.ts';
 import { preview } from '../episode/explain.ts';
 import { messageOf } from '../episode/failure.ts';
+import type { Task } from '../episode/task.ts';
 import { lineIn, loadModule, type UserModule } from '../modules/load.ts';
 import { withAliases } from './aliases.ts';
 import type { Executor } from './contracts.ts';
-import { type RecordedRun, recordedAgent } from './recorded/recorded-agent.ts';
+import { type RecordedAgentOptions, type RecordedRun, recordedAgent } from './recorded/recorded-agent.ts';
 
 /** The exports that are looked for, in this order; the last two are OpenRLHF's names. */
 const NAMES = ['default', 'AgentExecutor', 'AgentInstance'] as const;
@@ -15,19 +16,22 @@ const NAMES = ['default', 'AgentExecutor', 'AgentInstance'] as const;
  * A function exported as `agent` is a program that asks the policy at {baseURL, apiKey} and returns its reward: it is
  * recorded (recorded/recorded-agent.ts).
  * @param play makes an executor of an environment: a chain of turns, or a search
+ * @param recorded how a program is answered
  * @throws Error that names the file, the export and what is missing
  */
 export async function loadAgentFile(
   path: string,
   play: (factory: EnvironmentFactory) => Executor,
   cwd?: string,
+  recorded?: Pick<RecordedAgentOptions, 'server' | 'strict'>,
 ): Promise<Executor> {
   const loaded = await loadModule(path, 'train.agent_func_path', cwd);
   const program = loaded.exports.agent;
   if (program !== undefined) {
     if (typeof program !== 'function')
       throw refused(path, loaded, `agent is ${preview(program)}, and must be a function`);
-    return recordedAgent({ run: (_, episode) => (program as (episode: RecordedRun) => unknown)(episode) });
+    const run = (_: Task, episode: RecordedRun) => (program as (episode: RecordedRun) => unknown)(episode);
+    return recordedAgent({ ...recorded, run });
   }
   const name = NAMES.find(candidate => loaded.exports[candidate] !== undefined);
   const exported = name === undefined ? undefined : loaded.exports[name];

@@ -22,6 +22,8 @@ export interface FinalParts {
   readonly seconds: number;
   readonly seed: number;
   readonly decode: (tokens: Int32Array) => string;
+  /** How faithfully a recorded agent's episodes were trained on. */
+  readonly fidelity?: string | undefined;
 }
 
 const SAMPLES = 3;
@@ -40,6 +42,7 @@ export function finalReport(parts: FinalParts, color: boolean): string {
     ...(before && after ? [comparison(report, before, after)] : []),
     ...episodes.map(episode => printEpisode(episode, { decode, color })),
     ...(best ? [describeBest(run, best)] : []),
+    ...(parts.fidelity === undefined ? [] : [parts.fidelity]),
     nextSteps(run, episodes[0]?.task),
     resultLine(numbers, { seconds, seed }),
   ].join('\n\n');

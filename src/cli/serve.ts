@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { agentOptions } from '../agents/options.ts';
 import { ApiError } from '../agents/recorded/api-error.ts';
 import { parseBody } from '../agents/recorded/dialects/contracts.ts';
-import { fidelityReport } from '../agents/recorded/fidelity.ts';
+import { FidelityReport } from '../agents/recorded/fidelity.ts';
 import { type RecordedRun, recordedAgent } from '../agents/recorded/recorded-agent.ts';
 import { type OtherRequest, RecordingServer } from '../agents/recorded/server.ts';
 import { compose, pick } from '../config/compose.ts';
@@ -106,7 +106,7 @@ export async function serve(
   const key = `tl-${randomBytes(24).toString('base64url')}`;
   const running = new Map<string, Running>();
   const opened = new Map<string, (run: RecordedRun, end: Running['end'], fail: Running['fail']) => void>();
-  const ended: Pick<Episode, 'metrics'>[] = [];
+  const fidelity = new FidelityReport();
   const stop = new AbortController();
   // One listener for each episode that is open.
   setMaxListeners(0, stop.signal);
@@ -187,7 +187,7 @@ export async function serve(
   const keep = async (id: string, episode: Episode): Promise<Episode> => {
     opened.delete(id);
     running.delete(id);
-    ended.push({ metrics: episode.metrics });
+    fidelity.add([episode]);
     const file = values['serve.episodes'];
     if (file !== undefined) await appendFile(resolvePath(cwd, file), `${serializeEpisode(episode)}\n`);
     return episode;
@@ -215,7 +215,7 @@ export async function serve(
     stop.abort(new Error('the server was stopped'));
     await server.close();
   }
-  const report = fidelityReport(ended);
+  const report = fidelity.describe();
   if (report !== undefined) stderr.write(`${report}\n`);
 }
 

@@ -44,6 +44,7 @@ const lettersDialect: ToolDialect = {
   instructions: () => '',
   result: ({ content }) => ({ role: 'user', content }),
   stopStrings: [],
+  marks: [],
 };
 
 const lettersTools = (history: HistoryOptions): Executor => {

@@ -39,6 +39,11 @@ export interface RecordedAgentOptions {
   readonly timeoutMs?: number | undefined;
   /** Name of a tool-call dialect; that of the checkpoint's chat template, else ReAct, when not given. */
   readonly dialect?: string | undefined;
+  /**
+   * Requests that ask for what cannot be kept (a call that is required, a form of the text, a temperature) get a 400. They
+   * are answered and counted when not given.
+   */
+  readonly strict?: boolean | undefined;
   /** How to make the server, which is closed with the executor; or one that is the caller's to close. */
   readonly server?: RecordingServerOptions | RecordingServer | undefined;
 }
@@ -69,7 +74,7 @@ export function recordedAgent(options: RecordedAgentOptions): Executor {
     run: (task, context) =>
       recordEpisode(task, context, async session => {
         const started = await boundary('recorder', 'the recording server', start);
-        const recording = new Recording(session, dialect);
+        const recording = new Recording(session, dialect, options.strict);
         const endpoint = await boundary('recorder', 'the recording server', () => started.open(recording));
         let ended: Ended;
         try {

@@ -6,6 +6,7 @@ import { react } from '../../text/tool-calls/react.ts';
 import type { Answer, Session } from '../session.ts';
 import { ApiError, tooMany } from './api-error.ts';
 import { ConversationTree, type Place } from './conversation-tree.ts';
+import { checkDemands } from './demands.ts';
 import type { AnswerRequest, GivenAnswer, Reply } from './dialects/contracts.ts';
 import { fidelityMetrics } from './fidelity.ts';
 import { pruneUnanswered } from './prune.ts';
@@ -51,6 +52,7 @@ const COUNTERS = [
   'tool_calls',
   'recorded_malformed_calls',
   'recorded_choice_unmet',
+  'recorded_format_unmet',
   'recorded_overridden',
   'recorded_retries',
   'recorded_cancelled',
@@ -69,6 +71,7 @@ export class Recording {
   providerError: EpisodeError | undefined;
   readonly #session: Session;
   readonly #dialect: ToolDialect;
+  readonly #strict: boolean;
   readonly #over = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
   readonly #replies = new Map<string, Given>();
@@ -80,8 +83,10 @@ export class Recording {
   #calls = 0;
   #keepPartial = false;
 
-  constructor(session: Session, dialect?: ToolDialect) {
+  /** @param strict refuses requests that ask for what cannot be kept: see demands.ts */
+  constructor(session: Session, dialect?: ToolDialect, strict = false) {
     this.#session = session;
+    this.#strict = strict;
     this.#dialect = dialect ?? session.context.renderer.toolDialect ?? react;
     this.tree = new ConversationTree(session, this.#dialect);
     // Counted from 0, so that means over episodes are means over all of them.
@@ -100,6 +105,7 @@ export class Recording {
       return pending(known);
     }
     if (this.#over.signal.aborted) throw new ApiError(409, 'this episode is over');
+    checkDemands(request, this.#strict);
     if (this.#running.size >= MAX_CONCURRENT) throw tooMany(`an episode answers ${MAX_CONCURRENT} requests at a time`);
     const { maxTurns } = this.#session.context.limits;
     if (this.#turns + request.n > maxTurns) {
@@ -176,9 +182,14 @@ export class Recording {
     const either = AbortSignal.any([signal, this.#over.signal]);
     const opened = this.#opensThinking(place);
     const deltas =
-      onText === undefined || calls || opened
+      onText === undefined || opened || (calls && !this.#showsMarks())
         ? undefined
-        : new TextDeltas(tokens => renderer.decode(tokens), params.stopStrings, onText);
+        : new TextDeltas(
+            tokens => renderer.decode(tokens),
+            params.stopStrings,
+            onText,
+            calls ? this.#dialect.marks : undefined,
+          );
     const call = { signal: either, ...(deltas ? { onToken: (token: number) => deltas.push(token) } : {}) };
     const samples = Array.from({ length: request.n }, () => session.sample(place.segment, params, call));
     const settled = await Promise.allSettled(samples);
@@ -225,7 +236,12 @@ export class Recording {
       toolFailed: malformed > 0,
     });
     session.addMetrics({ turns: 1, tool_calls: given.calls.length, recorded_malformed_calls: malformed });
-    if (request.toolChoice === 'required' && given.calls.length === 0) session.addMetrics({ recorded_choice_unmet: 1 });
+    const { toolChoice, toolName, format } = request;
+    const isCalled = given.calls.some(({ name }) => toolName === undefined || name === toolName);
+    if (toolChoice === 'required' && !isCalled) session.addMetrics({ recorded_choice_unmet: 1 });
+    if (format && given.calls.length === 0 && !format.fits(given.content)) {
+      session.addMetrics({ recorded_format_unmet: 1 });
+    }
     this.#segments.set(given.id, answer.segment);
     this.tree.answered(place, answer, given);
     this.lastText = given.content;
@@ -251,13 +267,20 @@ export class Recording {
     const content = said === undefined ? (parsed?.content ?? '') : said.rest;
     return {
       id,
-      content: reasoning === undefined ? content : content.trimStart(),
+      content: reasoning === undefined && !mayCall ? content : content.trimStart(),
       reasoning,
       calls,
       finish: calls.length > 0 ? 'tool_calls' : cut ? 'length' : 'stop',
       stopString: generation.stopString,
       tokens: request.topLogprobs === undefined ? [] : this.#tokens(generation, request.namesTokensById ?? false),
     };
+  }
+
+  /** Whether text without special tokens shows where a call begins, so that what comes before it may be given out early. */
+  #showsMarks(): boolean {
+    const { renderer } = this.#session.context;
+    const { marks } = this.#dialect;
+    return marks.length > 0 && marks.every(mark => renderer.decode(renderer.encode(mark)) === mark);
   }
 
   /** Templates of some reasoning models begin the answer with `<think>`. */

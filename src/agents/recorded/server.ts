@@ -256,7 +256,7 @@ export class RecordingServer {
     });
     const digest = `${route} ${hash('sha256', bytes, 'base64url')}`;
     const isRetry = Number(request.headers['x-stainless-retry-count'] ?? 0) > 0;
-    const live = asked.stream && asked.tools.length === 0 && asked.n === 1 && asked.topLogprobs === undefined;
+    const live = asked.stream && asked.n === 1 && asked.topLogprobs === undefined;
     let stream: ReplyStream | undefined;
     const begin = (head: Pick<Reply, 'id' | 'created' | 'model'>) => {
       stream ??= dialect.stream(asked, head);

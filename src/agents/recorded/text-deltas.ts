@@ -4,12 +4,13 @@ const THINK = '<think>';
 
 /**
  * Text of an answer as its tokens arrive. Held back are half characters, text that a stop string may still take away,
- * and reasoning. Each token costs the decoding of a few, not of the whole answer.
+ * reasoning, and what a call may begin with. Each token costs the decoding of a few, not of the whole answer.
  */
 export class TextDeltas {
   readonly #decode: (tokens: readonly number[]) => string;
   readonly #stops: readonly string[];
   readonly #give: (text: string) => void;
+  readonly #trims: boolean;
   readonly #tokens: number[] = [];
   /** Tokens before `#read` are in `#text`; those from `#from` on are decoded again, since text depends on what precedes it. */
   #from = 0;
@@ -18,10 +19,17 @@ export class TextDeltas {
   #given = 0;
   #ended = false;
 
-  constructor(decode: (tokens: readonly number[]) => string, stops: readonly string[], give: (text: string) => void) {
+  /** `marks` are what a call begins with, in answers that may have calls: white space at the ends of these is not said. */
+  constructor(
+    decode: (tokens: readonly number[]) => string,
+    stops: readonly string[],
+    give: (text: string) => void,
+    marks?: readonly string[],
+  ) {
     this.#decode = decode;
-    this.#stops = stops;
+    this.#stops = [...stops, ...(marks ?? [])];
     this.#give = give;
+    this.#trims = marks !== undefined;
   }
 
   push(token: number): void {
@@ -38,10 +46,12 @@ export class TextDeltas {
   #release(): void {
     const start = this.#text.trimStart().slice(0, THINK.length);
     if (this.#ended || THINK.startsWith(start)) return;
+    if (this.#trims && this.#given === 0) this.#given = this.#text.length - this.#text.trimStart().length;
     const tail = this.#text.slice(this.#given);
     const found = this.#stops.map(stop => tail.indexOf(stop)).filter(at => at >= 0);
     this.#ended = found.length > 0;
-    const piece = found.length > 0 ? tail.slice(0, Math.min(...found)) : settled(tail, this.#stops);
+    const ready = found.length > 0 ? tail.slice(0, Math.min(...found)) : settled(tail, this.#stops);
+    const piece = this.#trims ? ready.trimEnd() : ready;
     this.#given += piece.length;
     if (piece !== '') this.#give(piece);
   }

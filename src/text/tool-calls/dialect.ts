@@ -50,6 +50,8 @@ export interface ToolDialect {
   result(result: { readonly id: string; readonly name: string; readonly content: string }): Message;
   /** An answer ends here, so that the policy does not write the result itself. */
   readonly stopStrings: readonly string[];
+  /** A call begins with one of these: what comes before is said. Where there are none only a whole answer can be read. */
+  readonly marks: readonly string[];
 }
 
 /**

@@ -29,6 +29,7 @@ export const hermes: ToolDialect = {
     'Several calls may follow each other; the results are given to you before your next answer.',
   result: toolMessage,
   stopStrings: [],
+  marks: [OPEN],
 };
 
 function read(block: string): WrittenCall | MalformedCall {

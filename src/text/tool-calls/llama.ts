@@ -40,6 +40,7 @@ export const llamaJson: ToolDialect = {
     'To call one, answer with nothing but {"name": "<tool>", "parameters": {<arguments as JSON>}}; put `;` between several.',
   result: toolMessage,
   stopStrings: [],
+  marks: ['{', PYTHON_TAG],
 };
 
 function readAll(body: string): (WrittenCall | MalformedCall)[] {

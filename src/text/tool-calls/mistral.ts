@@ -30,6 +30,7 @@ export const mistral: ToolDialect = {
     `To call, end your answer with ${MARK}[{"name": "<tool>", "arguments": {<arguments as JSON>}}], one object a call.`,
   result: toolMessage,
   stopStrings: [],
+  marks: [MARK],
 };
 
 function read(block: string): (WrittenCall | MalformedCall)[] {

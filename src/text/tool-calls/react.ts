@@ -35,6 +35,7 @@ export const react: ToolDialect = {
     'The result follows as "Observation: …". When you are done, write "Final Answer: …".',
   result: ({ content }) => ({ role: 'user', content: `Observation: ${content}` }),
   stopStrings: ['\nObservation:'],
+  marks: [],
 };
 
 function read(name: string, input: string) {

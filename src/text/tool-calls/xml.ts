@@ -27,6 +27,7 @@ export const xml: ToolDialect = {
     'with one parameter block for each argument.',
   result: toolMessage,
   stopStrings: [],
+  marks: ['<tool_call>'],
 };
 
 function read(block: string): WrittenCall | MalformedCall {

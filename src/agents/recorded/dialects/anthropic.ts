@@ -39,7 +39,7 @@ const request = z.looseObject({
     .array(z.looseObject({ name: toolName, description: z.string().nullish(), input_schema: toolParameters.nullish() }))
     .max(128)
     .nullish(),
-  tool_choice: z.looseObject({ type: z.enum(['auto', 'any', 'tool', 'none']) }).nullish(),
+  tool_choice: z.looseObject({ type: z.enum(['auto', 'any', 'tool', 'none']), name: z.string().optional() }).nullish(),
   stop_sequences: z.array(z.string().min(1)).max(16).nullish(),
   stream: z.boolean().nullish(),
 });
@@ -57,6 +57,7 @@ export const anthropic: Dialect = {
       messages: [...first, ...given.messages.flatMap(asMessages)],
       tools: (given.tools ?? []).map(tool => toolOf(tool.name, tool.description, tool.input_schema)),
       toolChoice: choice === 'auto' || choice === 'none' ? choice : 'required',
+      toolName: choice === 'tool' ? given.tool_choice?.name : undefined,
       maxTokens: given.max_tokens,
       stop: given.stop_sequences ?? [],
       n: 1,

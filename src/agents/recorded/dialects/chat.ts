@@ -12,6 +12,7 @@ import {
   restOf,
   type ServerEvent,
 } from './contracts.ts';
+import { format, formatOf } from './format.ts';
 import { bundleOf, content, textOf, tokenLogprobs, toolName, toolOf, toolParameters } from './parts.ts';
 
 /** OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat */
@@ -55,6 +56,7 @@ const request = z.looseObject({
       z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) }),
     ])
     .nullish(),
+  response_format: format.nullish(),
   max_tokens: z.int().min(1).nullish(),
   max_completion_tokens: z.int().min(1).nullish(),
   stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(16)]).nullish(),
@@ -74,7 +76,6 @@ const NEUTRAL = {
   presence_penalty: 0,
   frequency_penalty: 0,
   logit_bias: undefined,
-  response_format: undefined,
   seed: undefined,
 };
 
@@ -88,6 +89,8 @@ export const chat: Dialect = {
         toolOf(name, description, parameters),
       ),
       toolChoice: typeof given.tool_choice === 'string' ? given.tool_choice : given.tool_choice ? 'required' : 'auto',
+      toolName: typeof given.tool_choice === 'object' ? given.tool_choice?.function.name : undefined,
+      format: formatOf('response_format', given.response_format),
       maxTokens: given.max_completion_tokens ?? given.max_tokens ?? undefined,
       stop: typeof given.stop === 'string' ? [given.stop] : (given.stop ?? []),
       n: given.n ?? 1,

@@ -17,6 +17,10 @@ export interface AnswerRequest {
   readonly messages: readonly ChatMessage[];
   readonly tools: readonly ToolSchema[];
   readonly toolChoice: 'auto' | 'none' | 'required';
+  /** The tool that is required, where it is a certain one. */
+  readonly toolName?: string | undefined;
+  /** Form that the text of the answer is to have. */
+  readonly format?: AnswerFormat | undefined;
   /** Tokens; the run's limit when not given. */
   readonly maxTokens?: number | undefined;
   readonly stop: readonly string[];
@@ -35,6 +39,12 @@ export interface AnswerRequest {
   readonly overridden: readonly string[];
   /** What the reply repeats of the request, by the dialect. */
   readonly echo?: Readonly<Record<string, unknown>>;
+}
+
+export interface AnswerFormat {
+  /** Parameter that asks for it. */
+  readonly name: string;
+  fits(text: string): boolean;
 }
 
 export interface GivenCall {

@@ -97,7 +97,8 @@ describe('chat completions', () => {
       const all = await events(at, 'chat/completions', { messages, tools });
       const deltas = all.slice(1, -1).map(({ choices }) => choices[0].delta);
       expect(deltas).toEqual([
-        { content: 'so' },
+        { content: 's' },
+        { content: 'o' },
         { tool_calls: [{ index: 0, id: 'c00000000', type: 'function', function: { name: 'add', arguments: '' } }] },
         { tool_calls: [{ index: 0, function: { arguments: '{"a":2}' } }] },
         { tool_calls: [{ index: 1, id: 'c00000001', type: 'function', function: { name: 'add', arguments: '' } }] },

@@ -9,6 +9,7 @@ import {
   parseBody,
   type Reply,
 } from './contracts.ts';
+import { format, formatOf } from './format.ts';
 import { content, part, textOf, toolName, toolOf, toolParameters } from './parts.ts';
 import { outputOf, responseBody } from './responses-output.ts';
 import { responsesStream } from './responses-stream.ts';
@@ -47,8 +48,9 @@ const request = z.looseObject({
     .max(128)
     .nullish(),
   tool_choice: z
-    .union([z.enum(['auto', 'none', 'required']), z.looseObject({ type: z.literal('function') })])
+    .union([z.enum(['auto', 'none', 'required']), z.looseObject({ type: z.literal('function'), name: z.string() })])
     .nullish(),
+  text: z.looseObject({ format: format.nullish() }).nullish(),
   max_output_tokens: z.int().min(1).nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),
   return_token_ids: z.boolean().nullish(),
@@ -100,6 +102,8 @@ export class ResponsesStore {
       messages,
       tools: (given.tools ?? []).map(tool => toolOf(tool.name, tool.description, tool.parameters)),
       toolChoice: typeof choice === 'string' ? choice : choice ? 'required' : 'auto',
+      toolName: typeof choice === 'object' ? choice?.name : undefined,
+      format: formatOf('text.format', given.text?.format),
       maxTokens: given.max_output_tokens ?? undefined,
       stop: [],
       n: 1,
