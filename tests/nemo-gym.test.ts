@@ -29,7 +29,7 @@ it('is won by binary search for seven numbers of eight, and says so', async () =
     stderr: process.stderr,
   });
   expect(rows.length).toBe(256);
-  const executor = await chooseAgent(values, root);
+  const executor = await chooseAgent(values, { cwd: root });
   // Eight games at a time, each with its own session.
   const games = await Promise.all(
     Array.from({ length: 8 }, async (_, i) => {
