@@ -49,6 +49,10 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: 'solved tasks per sampled token: search trees beside chains at an equal token budget, five seeds',
     load: () => import('./search.ts'),
   },
+  frozen: {
+    help: 'LoRA on a base in 8 and 4 bits: accuracy, learning, memory and time; arguments: accuracy, learning, memory',
+    load: () => import('./frozen.ts'),
+  },
   memory: {
     help: 'peak memory of learning, each case in a process of its own; arguments: vocabulary, activations, parts, optimizers',
     load: () => import('./memory.ts'),

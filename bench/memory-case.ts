@@ -1,6 +1,7 @@
 import { OnnxLearnerCore } from '../src/engines/onnx/learner.ts';
 import { record } from '../src/engines/onnx/loss-program.ts';
 import { Model } from '../src/engines/onnx/model.ts';
+import type { FrozenDType } from '../src/nn/frozen.ts';
 import { THREADS } from './harness.ts';
 import { type ModelShape, withConfig } from './models.ts';
 import { POLICY_GRADIENT, trainingBatch } from './workload.ts';
@@ -12,6 +13,8 @@ export interface MemoryCase {
   readonly length: number;
   /** Rank of an adapter; all weights are trained without it. */
   readonly rank?: number;
+  /** What the matrices of its base are kept in. */
+  readonly frozen?: FrozenDType;
   readonly learner?: Partial<ConstructorParameters<typeof OnnxLearnerCore>[1]>;
 }
 
@@ -28,9 +31,10 @@ export interface MemoryResult {
 
 const megabytes = () => process.resourceUsage().maxRSS / 1024;
 
-async function measure({ shape, rows, length, rank, learner: options }: MemoryCase): Promise<MemoryResult> {
+async function measure({ shape, rows, length, rank, frozen, learner: options }: MemoryCase): Promise<MemoryResult> {
   return withConfig(shape, async directory => {
-    const lora = rank === undefined ? undefined : { rank, alpha: 16, targetModules: 'all-linear' as const, seed: 0 };
+    const lora =
+      rank === undefined ? undefined : { rank, alpha: 16, targetModules: 'all-linear' as const, seed: 0, frozen };
     const model = new Model(directory, 1, undefined, lora);
     const loaded = megabytes();
     const learner = new OnnxLearnerCore(model, {

@@ -24,7 +24,12 @@ export async function run(names: string[]): Promise<void> {
   if (names.length === 0) report.save();
 }
 
-function measured(shape: ModelShape, rows: number, length: number, rest: Partial<MemoryCase> = {}): MemoryResult {
+export function measured(
+  shape: ModelShape,
+  rows: number,
+  length: number,
+  rest: Partial<MemoryCase> = {},
+): MemoryResult {
   const entry = fileURLToPath(new URL('memory-case.ts', import.meta.url));
   const json = JSON.stringify({ shape, rows, length, ...rest } satisfies MemoryCase);
   return JSON.parse(execFileSync(process.execPath, ['--import', 'tsx', entry, json], { encoding: 'utf8' }));

@@ -25,16 +25,19 @@ export async function exportModel(
     return writeCheckpoint(directory, { ...shared, layout, weights });
   }
   const { base } = adapter;
-  await writeCheckpoint(directory, {
-    ...shared,
-    layout: base.layout,
-    weights: mergedTensors(adapter, weights, base.weights),
-    beside: async temporary => {
-      const target = join(temporary, ADAPTER_DIRECTORY);
-      await mkdir(target);
-      await writeAdapter(target, { adapter, weights, base, digest });
-    },
-  });
+  const beside = async (temporary: string) => {
+    const target = join(temporary, ADAPTER_DIRECTORY);
+    await mkdir(target);
+    await writeAdapter(target, { adapter, weights, base, digest });
+  };
+  await model.readBase(read =>
+    writeCheckpoint(directory, {
+      ...shared,
+      layout: base.layout,
+      weights: mergedTensors(adapter, weights, read),
+      beside,
+    }),
+  );
 }
 
 /** Writes the model with an adapter merged into it as a checkpoint, whole or not at all. Paths are of directories. */

@@ -1,11 +1,12 @@
 import { type AdapterBase, baseDigest, readAdapter } from '../../nn/checkpoint/adapter.ts';
 import { type FrozenDType, type FrozenMatrix, thaw } from '../../nn/frozen.ts';
 import type { DecoderConfig } from '../../nn/models/families.ts';
-import { freezeLayers, frozenInputs } from '../../nn/models/frozen-base.ts';
+import { frozenInputs } from '../../nn/models/frozen-base.ts';
 import { type Adapter, adapterOf, initialiseAdapter, type LoraConfig } from '../../nn/models/lora.ts';
-import { type Parameter, view } from '../../nn/models/parameters.ts';
+import { type Parameter, type TensorPlace, view } from '../../nn/models/parameters.ts';
 import { rotaryTables } from '../../nn/models/rope.ts';
-import { type OpenOptions, openModel } from './open-model.ts';
+import { type OpenOptions, openModel, openModelTensors } from './open-model.ts';
+import { readFrozen } from './read-frozen.ts';
 
 type RotaryTables = ReturnType<typeof rotaryTables>;
 
@@ -38,6 +39,7 @@ export class Model {
   readonly frozen: FrozenDType | undefined;
   /** Number of updates the weights have had. */
   version = 0;
+  readonly #source: OpenOptions;
   readonly #base: Views;
   readonly #matrices: ReadonlyMap<string, FrozenMatrix>;
   readonly #initial: () => Float32Array;
@@ -54,45 +56,54 @@ export class Model {
    */
   constructor(directory: string, initSeed?: number, head?: OpenOptions['head'], lora?: LoraStart) {
     this.directory = directory;
-    const open = () => openModel(directory, { initSeed, head });
+    this.#source = { initSeed, head };
+    const open = () => openModel(directory, this.#source);
+    this.frozen = lora?.frozen;
+    if (lora?.frozen !== undefined) {
+      const { rawConfig, config, layout, matrices, whole, digest } = readFrozen(directory, this.#source, lora.frozen);
+      [this.rawConfig, this.config, this.#matrices, this.#digest] = [rawConfig, config, matrices, digest];
+      const base = {
+        directory,
+        layout,
+        digest,
+        get weights() {
+          return open().weights;
+        },
+      };
+      const { adapter, initial } = startAdapter(lora, base);
+      [this.adapter, this.layout, this.#initial] = [{ ...adapter, base }, adapter.layout, initial];
+      this.#base = { ...whole, ...frozenInputs(matrices) };
+      this.inputs = withoutTrained(layout, adapter);
+      this.weights = initial();
+      return;
+    }
     const { rawConfig, config, layout, weights } = open();
-    this.rawConfig = rawConfig;
-    this.config = config;
+    [this.rawConfig, this.config, this.#matrices] = [rawConfig, config, new Map()];
     if (lora === undefined) {
-      [this.layout, this.weights, this.inputs] = [layout, weights, layout];
-      [this.#base, this.#matrices] = [{}, new Map()];
+      [this.layout, this.weights, this.inputs, this.#base] = [layout, weights, layout, {}];
       this.#initial = () => open().weights;
       return;
     }
-    let held: Float32Array | undefined = weights;
-    const base = {
-      directory,
-      layout,
-      get weights() {
-        return held ?? open().weights;
-      },
-    };
+    const base = { directory, layout, weights };
     const { adapter, initial } = startAdapter(lora, base);
-    const trained = new Set(adapter.layout.map(({ name }) => name));
-    const untrained = layout.filter(({ name }) => !trained.has(name));
-    this.adapter = { ...adapter, base };
-    this.layout = adapter.layout;
+    [this.adapter, this.layout, this.#initial] = [{ ...adapter, base }, adapter.layout, initial];
+    this.#base = viewsOf(layout, weights);
+    this.inputs = withoutTrained(layout, adapter);
     this.weights = initial();
-    this.inputs = [...untrained, ...adapter.layout];
-    this.#initial = initial;
-    this.frozen = lora.frozen;
-    this.#matrices = lora.frozen ? freezeLayers(lora.frozen, untrained, weights) : new Map();
-    const whole = viewsOf(
-      untrained.filter(({ name }) => !this.#matrices.has(name)),
-      weights,
-    );
-    if (lora.frozen) {
-      this.#digest = baseDigest(base);
-      // Copies, so that the memory of all weights is given back.
-      for (const [name, values] of Object.entries(whole)) whole[name] = values.slice();
-      held = undefined;
+  }
+
+  /** Lets `use` read tensors of the base of the adapter. */
+  async readBase<T>(use: (read: (place: TensorPlace) => Float32Array) => Promise<T>): Promise<T> {
+    if (this.frozen === undefined) {
+      const { weights } = this.adapter!.base;
+      return use(({ offset, size }) => weights.subarray(offset, offset + size));
     }
-    this.#base = { ...whole, ...frozenInputs(this.#matrices) };
+    const tensors = openModelTensors(this.directory, this.#source);
+    try {
+      return await use(place => tensors.read(place));
+    } finally {
+      tensors.close();
+    }
   }
 
   /**
@@ -186,6 +197,12 @@ export class Model {
     }
     return this.#rotary.tables;
   }
+}
+
+/** What graphs know of an adapter and its base. */
+function withoutTrained(base: readonly Parameter[], { layout }: Adapter): Parameter[] {
+  const trained = new Set(layout.map(({ name }) => name));
+  return [...base.filter(({ name }) => !trained.has(name)), ...layout];
 }
 
 function viewsOf(layout: readonly Parameter[], flat: Float32Array): Record<string, Float32Array> {

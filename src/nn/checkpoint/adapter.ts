@@ -21,10 +21,14 @@ export interface AdapterBase {
   readonly directory: string;
   readonly layout: readonly Parameter[];
   readonly weights: Float32Array;
+  /** `baseDigest` where it is known already. */
+  readonly digest?: string;
 }
 
 /** SHA-256 of the base's weights as float32, whatever type its files have. */
-export function baseDigest({ weights }: Pick<AdapterBase, 'weights'>): string {
+export function baseDigest(base: Pick<AdapterBase, 'weights' | 'digest'>): string {
+  if (base.digest !== undefined) return base.digest;
+  const { weights } = base;
   const hash = createHash('sha256');
   // One update takes less than 2 GiB.
   for (let start = 0; start < weights.length; start += 1 << 26) {

@@ -10,7 +10,6 @@ import {
   parameterLayout,
   type TensorPlace,
   tensorPlaces,
-  view,
 } from '../models/parameters.ts';
 import { writeSafetensors } from './safetensors.ts';
 import { TensorStore, WEIGHTS_FILE } from './shards.ts';
@@ -37,26 +36,51 @@ export interface Checkpoint {
   readonly files: readonly string[];
 }
 
+/** A checkpoint whose tensors are read one at a time. */
+export interface OpenCheckpoint extends Omit<Checkpoint, 'weights'> {
+  /** The tensor as float32, into `into` (of exactly its size) or a new array. */
+  read(place: TensorPlace, into?: Float32Array): Float32Array;
+  close(): void;
+}
+
+/** Reads a Hugging Face checkpoint directory; see `openTensors`. */
+export function openCheckpoint(path: string): Checkpoint {
+  const { read, close, ...checkpoint } = openTensors(path);
+  try {
+    const weights = new Float32Array(parameterCount(checkpoint.layout));
+    for (const place of tensorPlaces(checkpoint.layout)) {
+      read(place, weights.subarray(place.offset, place.offset + place.size));
+    }
+    return { ...checkpoint, weights };
+  } finally {
+    close();
+  }
+}
+
 /**
- * Reads a Hugging Face checkpoint directory. Throws when a tensor is missing, unexpected, or of another shape than
+ * Opens a Hugging Face checkpoint directory. Throws when a tensor is missing, unexpected, or of another shape than
  * `config.json` asks for, naming the tensor, both shapes and the file.
  */
-export function openCheckpoint(path: string): Checkpoint {
+export function openTensors(path: string): OpenCheckpoint {
   const directory = latestDirectory(path);
   const { config, rawConfig } = readConfig(directory);
   const layout = parameterLayout(config);
   const store = new TensorStore(directory);
   try {
     checkTensors(store, layout, config, directory);
-    const weights = new Float32Array(parameterCount(layout));
-    for (const { tensor, offset, size } of tensorPlaces(layout)) {
-      store.readTensor(tensor, weights.subarray(offset, offset + size));
-    }
-    if (config.tied) checkTiedHead(store, view(weights, layout[0]!));
-    return { config, rawConfig, layout, weights, files: store.files };
-  } finally {
+    if (config.tied) checkTiedHead(store, layout[0]!.parts[0]!.tensor);
+  } catch (error) {
     store.close();
+    throw error;
   }
+  return {
+    config,
+    rawConfig,
+    layout,
+    files: store.files,
+    read: ({ tensor }, into) => store.readTensor(tensor, into),
+    close: () => store.close(),
+  };
 }
 
 /** Reads and checks only `config.json`. */
@@ -115,10 +139,10 @@ function checkTensors(
 
 const HEAD = 'lm_head.weight';
 
-function checkTiedHead(store: TensorStore, embedding: Float32Array): void {
+function checkTiedHead(store: TensorStore, embed: string): void {
   const found = store.find(HEAD);
   if (found === undefined) return;
-  const head = store.readTensor(HEAD);
+  const [embedding, head] = [store.readTensor(embed), store.readTensor(HEAD)];
   if (head.length === embedding.length && head.every((value, i) => value === embedding[i])) return;
   throw new Error(
     `${found.file}: tensor ${HEAD} [${found.shape}] differs from model.embed_tokens.weight, though ${CONFIG_FILE} ties them; set tie_word_embeddings to false`,

@@ -1,8 +1,8 @@
-import { type FrozenDType, type FrozenMatrix, freeze, frozenSizes } from '../frozen.ts';
+import { type FrozenMatrix, frozenSizes } from '../frozen.ts';
 import { input, type Node } from '../graph.ts';
 import { add, frozenLinear, linear } from '../ops.ts';
 import type { Weights } from './decoder.ts';
-import { isMatrixOfLayer, type Parameter, view } from './parameters.ts';
+import { isMatrixOfLayer } from './parameters.ts';
 
 /**
  * The base of an adapter with the matrices of its layers in 8 or 4 bits. As in QLoRA the embedding and the vocabulary's
@@ -11,18 +11,6 @@ import { isMatrixOfLayer, type Parameter, view } from './parameters.ts';
 
 const valuesName = (matrix: string) => `${matrix}:frozen`;
 const scalesName = (matrix: string) => `${matrix}:frozen_scales`;
-
-/** Matrices of layers in few bits, by parameter name. */
-export function freezeLayers(
-  dtype: FrozenDType,
-  layout: readonly Parameter[],
-  weights: Float32Array,
-): Map<string, FrozenMatrix> {
-  const matrices = layout.filter(isMatrixOfLayer);
-  return new Map(
-    matrices.map(each => [each.name, freeze(dtype, view(weights, each), each.shape[1]!, each.parts[0]!.tensor)]),
-  );
-}
 
 /** What graphs read of such matrices, by input name. */
 export function frozenInputs(

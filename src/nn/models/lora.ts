@@ -154,11 +154,14 @@ export function initialiseAdapter(
   return weights;
 }
 
-/** Reads tensors of the base with the adapter merged into them: W + alpha / rank · B A, summed in float64. */
+/**
+ * Reads tensors of the base with the adapter merged into them: W + alpha / rank · B A, summed in float64.
+ * @param base in its layout's order, or what reads a tensor of it
+ */
 export function mergedTensors(
   adapter: Adapter,
   weights: Float32Array,
-  base: Float32Array,
+  base: Float32Array | ((place: TensorPlace) => Float32Array),
 ): (place: TensorPlace) => Float32Array {
   const places = new Map(tensorPlaces(adapter.layout).map(place => [place.tensor, place]));
   const trained = (tensor: string) => {
@@ -166,8 +169,9 @@ export function mergedTensors(
     return place && weights.subarray(place.offset, place.offset + place.size);
   };
   const { rank, alpha } = adapter;
-  return ({ tensor, shape, offset, size }) => {
-    const stored = base.subarray(offset, offset + size);
+  return place => {
+    const { tensor, shape, offset, size } = place;
+    const stored = typeof base === 'function' ? base(place) : base.subarray(offset, offset + size);
     const lower = trained(tensorName(tensor, 'A'));
     const upper = trained(tensorName(tensor, 'B'));
     if (lower === undefined || upper === undefined) return trained(PREFIX + tensor) ?? stored;
