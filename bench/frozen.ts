@@ -94,8 +94,8 @@ async function drawn(model: Model, count: number, length: number) {
   });
 }
 
-const SEEDS = [1, 2, 3];
-const STEPS = 40;
+const SEEDS = [1];
+const STEPS = 30;
 
 /** The recipe of examples/calculator-agent with LoRA, on each base. */
 async function learning(): Promise<Table> {

@@ -1,10 +1,14 @@
 import { readFileSync } from 'node:fs';
+import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
+import { ModelProtoSchema } from 'onnx-buf';
 import { describe, expect, it } from 'vitest';
 import { evaluate, wave } from '../../tests/support/graph.ts';
+import { gradients } from './derivative.ts';
 import { FROZEN_DTYPES, type FrozenDType, type FrozenMatrix, freeze, frozenSizes, NF4, thaw } from './frozen.ts';
 import { input, type Node } from './graph.ts';
-import { frozenProduct } from './ops.ts';
+import { emit } from './onnx.ts';
+import { frozenProduct, reduceSum, square } from './ops.ts';
 
 const golden = JSON.parse(readFileSync(new URL('../../tests/goldens/frozen.json', import.meta.url), 'utf8')) as {
   readonly shape: readonly [number, number];
@@ -96,6 +100,18 @@ describe.each(FROZEN_DTYPES)('a product with a matrix in %s', dtype => {
         expect(Math.abs(dx[n * columns + i]! - sum)).toBeLessThan(1e-5);
       }
     }
+  });
+
+  it('makes the matrix anew for the way back, so that none is kept in float32', () => {
+    const { spec, values, scales } = nodes(dtype, 4, 6);
+    const x = input('x', ['N', 6]);
+    const y = frozenProduct(x, values, scales, spec);
+    const [dx] = gradients(reduceSum(square(y)), [x]);
+    const { graph } = fromBinary(ModelProtoSchema, emit({ y, dx: dx! }).bytes);
+    const made = graph!.node.filter(({ opType }) => ['DequantizeLinear', 'MatMulBnb4', 'Gather'].includes(opType));
+    expect(made.map(({ opType }) => opType)).toEqual(
+      dtype === 'int8' ? ['DequantizeLinear', 'DequantizeLinear'] : ['MatMulBnb4', 'Gather'],
+    );
   });
 
   it('refuses another shape and another type', () => {
