@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { type Results, resultCharts } from '../examples/text-games/curves.ts';
 import { multiTurn } from '../src/agents/multi-turn.ts';
 import { singleTurn } from '../src/agents/single-turn.ts';
 import { evaluate, formatNumber } from '../src/envs/arithmetic.ts';
 import { makeEnvironment } from '../src/envs/registry.ts';
 import type { Message, Task } from '../src/episode/task.ts';
 import { loadRewardFile } from '../src/rewards/file.ts';
+import { mean } from '../src/rollout/metrics.ts';
 import { testContext } from '../src/testing/executor-context.ts';
 
 /** The data of the examples is what their scripts say it is, and their environments and rewards can use it. */
@@ -26,10 +28,10 @@ interface Demonstration {
 const toTask = (row: Row): Task => ({ id: row.prompt, metadata: {}, ...row });
 
 /** Plays a demonstration's answers; the messages of the environment must be those of the demonstration. */
-async function replay(name: string, task: Task, { messages }: Demonstration, environmentSeed = 0) {
+async function replay(name: string, task: Task, { messages }: Demonstration, environmentSeed = 0, maxTurns = 8) {
   const answers = messages.filter(({ role }) => role === 'assistant').map(({ content }) => content);
   const context = testContext({ answers: (_, index) => answers[index] ?? '', environmentSeed });
-  const episode = await multiTurn(makeEnvironment(name)).run(task, context);
+  const episode = await multiTurn(makeEnvironment(name), { maxTurns }).run(task, context);
   const shown = context.renderer.decode(context.sampler.requests.at(-1)!.tokens, { special: true });
   const expected = context.renderer.decode(context.renderer.prompt(messages.slice(0, -1)), { special: true });
   return { episode, shown, expected };
@@ -118,5 +120,48 @@ describe('single-turn', () => {
     const context = testContext({ answers: () => answer });
     const episode = await singleTurn({ reward: file }).run(toTask({ prompt: '7+8', label: '15' }), context);
     expect(episode).toMatchObject({ outcome: { kind: 'done' }, score: reward, metrics });
+  });
+});
+
+describe('text-games', () => {
+  const results = JSON.parse(readFileSync(new URL('text-games/results.json', root), 'utf8')) as Results;
+
+  it('has demonstrations that the games play along with, good and careless moves mixed', async () => {
+    const demonstrations = rows<Demonstration>('text-games/demonstrations.jsonl');
+    expect(demonstrations).toHaveLength(600);
+    let [moves, scores] = [0, 0];
+    for (const [i, demonstration] of demonstrations.slice(0, 60).entries()) {
+      const name = `game:${i % 2 === 0 ? 'FifteenPuzzle' : 'GuessTheNumber'}-v0-easy`;
+      const { episode, shown, expected } = await replay(
+        name,
+        toTask({ prompt: '', label: '' }),
+        demonstration,
+        i >> 1,
+        10,
+      );
+      expect(shown).toBe(expected);
+      expect(episode).toMatchObject({ outcome: { kind: 'done' }, metrics: { unreadable: 0 } });
+      moves += episode.steps.length;
+      scores += episode.score;
+    }
+    expect(moves).toBeGreaterThan(200);
+    expect(scores / 60).toBeGreaterThan(0.3);
+    expect(scores / 60).toBeLessThan(0.9);
+  });
+
+  it('shows charts of the results, and their ends in the README', () => {
+    const readme = readFileSync(new URL('text-games/README.md', root), 'utf8');
+    for (const [name, svg] of Object.entries(resultCharts(results))) {
+      expect(readFileSync(new URL(`text-games/${name}`, root), 'utf8')).toBe(svg);
+      expect(readme).toContain(`](${name})`);
+    }
+    for (const [i, values] of results.guess.seeds.entries()) {
+      expect(readme).toContain(`| ${i + 1} | ${values[0]!.toFixed(3)} | ${values.at(-1)!.toFixed(3)} |`);
+    }
+    for (const [i, step] of results.gigpo.steps.entries()) {
+      if (![0, 10, 20, 30, 60].includes(step)) continue;
+      const means = [results.gigpo, results.grpo].map(({ seeds }) => mean(seeds.map(values => values[i]!)).toFixed(3));
+      expect(readme).toContain(`| ${step} | ${means.join(' | ')} |`);
+    }
   });
 });

@@ -74,7 +74,7 @@ export function chartSvg(chart: Chart): string {
         : [
             text(
               PLOT.right,
-              PLOT.bottom - 12 - 18 * (experiments.length - 1 - i),
+              PLOT.bottom - 60 - 18 * (experiments.length - 1 - i),
               label,
               `text-anchor="end" fill="${EXPERIMENTS[i]!.mean}"`,
             ),
