@@ -50,19 +50,18 @@ const AGENTS = { 'http:': new HttpAgent({ keepAlive: false }), 'https:': new Htt
  */
 export async function request(url: string, options: RequestOptions): Promise<HttpReply> {
   const { signal, repeatable = false, delaysMs = DELAYS_MS } = options;
-  for (const delay of [...delaysMs, undefined]) {
-    const isLast = delay === undefined;
+  for (let tries = 0; ; tries++) {
+    const delay = delaysMs[tries];
     try {
       const reply = await send(url, options);
-      if (isLast || !repeatable || ![502, 503, 504].includes(reply.status)) return reply;
+      if (delay === undefined || !repeatable || ![502, 503, 504].includes(reply.status)) return reply;
     } catch (error) {
       signal.throwIfAborted();
       const again = error instanceof ConnectionError && (repeatable || !error.reached);
-      if (isLast || !again) throw error;
+      if (delay === undefined || !again) throw error;
     }
     await wait(delay, undefined, { signal });
   }
-  throw new Error('unreachable: the last try gives or throws');
 }
 
 function send(url: string, { method = 'POST', body, cookies, signal }: RequestOptions): Promise<HttpReply> {
