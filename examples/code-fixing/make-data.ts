@@ -30,12 +30,12 @@ const LETTERS = [...'abcxyz'];
 /** Of the 30 pairs of parameters. */
 const HELD_OUT = 8;
 /** Every operator but the right one fails one of them. */
-const ARGUMENTS = [
+const ARGUMENTS: readonly (readonly [number, number])[] = [
   [7, 2],
   [3, 4],
   [9, 3],
   [5, 5],
-] as const;
+];
 
 const random = xoroshiro128plus(0);
 const draw = (low: number, high: number) => uniformInt(random, low, high);
