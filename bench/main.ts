@@ -41,6 +41,10 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     help: '256 streaming clients of the recording server beside a bare HTTP server',
     load: () => import('./recorder.ts'),
   },
+  'reward-server': {
+    help: 'serve-rm under 64 clients: texts scored together beside one at a time; arguments: names of models (0.4M …)',
+    load: () => import('./reward-server.ts'),
+  },
   tree: {
     help: 'training with shared prefixes beside the same batch unshared; arguments: names of models (0.75M …)',
     load: () => import('./tree.ts'),
@@ -88,7 +92,7 @@ const bench = name === undefined ? undefined : BENCHES[name];
 if (bench === undefined) {
   if (name !== undefined) console.error(`There is no bench named '${name}'.\n`);
   console.error('npm run bench -- <name>, where <name> is');
-  for (const [each, { help }] of Object.entries(BENCHES)) console.error(`  ${each.padEnd(10)} ${help}`);
+  for (const [each, { help }] of Object.entries(BENCHES)) console.error(`  ${each.padEnd(13)} ${help}`);
   process.exitCode = 2;
 } else {
   await (await bench.load()).run(args);
