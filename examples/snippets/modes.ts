@@ -1,4 +1,4 @@
-import { multiTurn, seats, toolAgent, treeSearch, withoutReasoning } from 'tokenloop';
+import { multiTurn, onlyCalls, seats, toolAgent, treeSearch, withoutReasoning } from 'tokenloop';
 import { defineTool, makeEnvironment, nim, nimPlayer } from 'tokenloop/envs';
 import { z } from 'zod';
 
@@ -17,6 +17,7 @@ export const searching = treeSearch(makeEnvironment('guess-number'), { strategy:
 
 export const folding = multiTurn(makeEnvironment('calculator'), { fold: { turns: 4 } });
 export const views = multiTurn(makeEnvironment('calculator'), { keep: withoutReasoning });
+export const foldingItself = toolAgent({ tools: [add], reward: () => [1], fold: { tool: true }, keep: onlyCalls });
 
 export const selfPlay = seats({ game: nim, seats: { first: 'policy', second: 'policy' } });
 export const against = seats({ game: nim, seats: { first: 'policy', second: nimPlayer } });
