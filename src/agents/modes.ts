@@ -1,4 +1,5 @@
 import { multiTurn } from './multi-turn.ts';
+import { nemoGym } from './nemo-gym/resources-agent.ts';
 import { queueAgent } from './queue/queue-agent.ts';
 import { recordedAgent } from './recorded/recorded-agent.ts';
 import { seats } from './seats.ts';
@@ -18,6 +19,7 @@ export const EXECUTION_MODES = {
   queue: queueAgent,
   tree: treeSearch,
   seats,
+  'nemo-gym': nemoGym,
 } as const;
 
 export type ExecutionMode = keyof typeof EXECUTION_MODES;

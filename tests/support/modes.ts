@@ -3,12 +3,14 @@ import type { Executor } from '../../src/agents/contracts.ts';
 import { type HistoryOptions, onlyCalls } from '../../src/agents/folding.ts';
 import type { ExecutionMode } from '../../src/agents/modes.ts';
 import { multiTurn } from '../../src/agents/multi-turn.ts';
+import { nemoGym } from '../../src/agents/nemo-gym/resources-agent.ts';
 import { queueAgent } from '../../src/agents/queue/queue-agent.ts';
 import { type RecordedRun, recordedAgent } from '../../src/agents/recorded/recorded-agent.ts';
 import { seats } from '../../src/agents/seats.ts';
 import { singleTurn } from '../../src/agents/single-turn.ts';
 import { toolAgent } from '../../src/agents/tools/tool-agent.ts';
 import { SEARCH_STRATEGIES, treeSearch } from '../../src/agents/tree/tree-search.ts';
+import type { ResourcesServer, ResponseObject } from '../../src/envs/clients/nemo-gym/contracts.ts';
 import type { Environment } from '../../src/envs/contracts.ts';
 import { defineTool } from '../../src/envs/tools/define.ts';
 import type { ToolDialect } from '../../src/text/tool-calls/dialect.ts';
@@ -76,6 +78,40 @@ async function askTwice({ baseURL, apiKey }: RecordedRun): Promise<number> {
   return earned;
 }
 
+/** A server whose verdict is on the last answer; in the style of Gymnasium on each of three. */
+const lettersServer: ResourcesServer = {
+  session: () => {
+    let turn = 0;
+    const earned = ({ output }: ResponseObject) => {
+      const [said] = (output.at(-1)?.content ?? []) as readonly { readonly text: string }[];
+      return worth(said?.text ?? '');
+    };
+    return {
+      seed: async () => undefined,
+      call: async () => ({ status: 200, text: '!' }),
+      verify: async (row, response) => ({ ...row, reward: earned(response) }),
+      reset: async () => ({ observation: 'begin', info: {} }),
+      step: async (_, response) => {
+        const over = { observation: '!', info: {}, toolOutputs: [], terminated: ++turn === 3, truncated: false };
+        return { ...over, reward: earned(response) };
+      },
+      close: async () => undefined,
+    };
+  },
+  aggregateMetrics: async () => ({}),
+};
+
+const lettersGym = (style: 'tools' | 'gymnasium'): Executor => {
+  const executor = nemoGym({ server: lettersServer, style });
+  const tools = [{ type: 'function', name: 't', parameters: {} }];
+  const run: Executor['run'] = (task, context) =>
+    executor.run(
+      { ...task, metadata: { responses_create_params: { input: String(task.prompt), tools } } },
+      { ...context, renderer: { ...context.renderer, toolDialect: lettersDialect } },
+    );
+  return { ...executor, run };
+};
+
 type Cases = Readonly<Record<string, () => Executor>>;
 
 /** Each execution mode, in all its forms, small enough for a policy of three letters. */
@@ -92,6 +128,7 @@ export const MODE_CASES: Readonly<Record<ExecutionMode, Cases>> = {
     'calls alone in the history': () => lettersTools({ keep: onlyCalls }),
   },
   recorded: { '': () => recordedAgent({ run: (_, episode) => askTwice(episode) }) },
+  'nemo-gym': { tools: () => lettersGym('tools'), 'in the style of Gymnasium': () => lettersGym('gymnasium') },
   tree: Object.fromEntries(
     SEARCH_STRATEGIES.map(strategy => [
       strategy,
