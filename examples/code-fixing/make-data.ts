@@ -5,11 +5,12 @@
  *   npx tsx examples/code-fixing/make-data.ts runs/code-fixing-start
  *
  * A task is a Python function of one line whose operator is not what the name says; its tests are told one by one, as
- * they fail. Held-out tasks have parameters that do not occur together in training. The demonstrations put in an
- * operator at random, whatever the name and the tests say.
+ * they fail. Held-out tasks have parameters that do not occur together in training. The demonstrations are those of somebody
+ * careless: four attempts of ten are right, the others put in an operator at random.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { writeCharTokenizer } from '../../src/text/char-tokenizer.ts';
@@ -29,6 +30,7 @@ const NAMES = Object.keys(OPERATIONS);
 const LETTERS = [...'abcxyz'];
 /** Of the 30 pairs of parameters. */
 const HELD_OUT = 8;
+const CAREFUL = 0.4;
 /** Every operator but the right one fails one of them. */
 const ARGUMENTS: readonly (readonly [number, number])[] = [
   [7, 2],
@@ -70,7 +72,7 @@ const demonstrations = Array.from({ length: 3000 }, () => {
   const pair = [solution[0]!, solution.at(-1)!] as const;
   const messages = [{ role: 'user', content: prompt }];
   for (let attempt = 1; ; attempt++) {
-    const name = oneOf(NAMES);
+    const name = uniformFloat64(random) < CAREFUL ? tests[0]!.call : oneOf(NAMES);
     messages.push({ role: 'assistant', content: line(name, pair) });
     const failed = tests.find(({ args, returns }) => OPERATIONS[name]!.of(...args) !== returns);
     if (failed === undefined || attempt === 3) return { messages };
