@@ -95,7 +95,7 @@ describe('playTasks', () => {
   it('tells a good player from a careless one', async () => {
     const { make, players } = openEnvironment('game:GuessTheNumber-v0-easy');
     const of = async (kind: 'oracle' | 'random') =>
-      summarise('g', kind, await playTasks(make, players![kind], tasks, options));
+      summarise('g', kind, await playTasks(make, players![kind]!, tasks, options));
     const [oracle, random] = [await of('oracle'), await of('random')];
     expect(oracle).toMatchObject({ solved: 1, solvedHigh: 1, score: 1, illegal: 0, failed: 0, episodes: 60 });
     expect(oracle.solvedLow).toBeGreaterThan(random.solvedHigh);

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { dispatched } from '../support/in-process.ts';
-import { root, startNode, tokenloop } from '../support/process.ts';
+import { root, start, startNode, tokenloop } from '../support/process.ts';
 import { workplace } from '../support/workplace.ts';
 
 /** `tokenloop init env` writes an environment, and every command that takes one takes it as it is. */
@@ -84,6 +84,15 @@ describe('what it wrote', () => {
       .map(line => JSON.parse(line));
     expect(rows).toMatchObject([{ player: 'random' }, { player: 'oracle', solved: 1, score: 1, turns: 1, illegal: 0 }]);
     expect(rows[0].solved).toBeLessThan(0.6);
+  });
+
+  it.runIf(process.platform !== 'win32')('is left with Ctrl-C', async () => {
+    const { child, ended, said } = start(['play', ENVIRONMENT], { cwd, input: null });
+    await said('stdout', '\n> ');
+    child.kill('SIGINT');
+    const { code, out } = await ended;
+    expect(code).toBe(130);
+    expect(out).toMatch(/\ninterrupted: score 0, reward 0, turns 0\n$/);
   });
 
   it('passes its own test, with the test runner of Node', async () => {
