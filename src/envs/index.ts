@@ -5,6 +5,11 @@ export { judge, type TestCase, type Verdict } from '../sandbox/judge.ts';
 export { openSandbox } from '../sandbox/sandbox.ts';
 export type { SandboxOptions } from '../sandbox/settings.ts';
 export { evaluate, formatNumber } from './arithmetic.ts';
+export { type GemBridgeOptions, gemEnvironment } from './clients/gem-bridge/environment.ts';
+export { type HttpEnvironmentOptions, httpEnvironment } from './clients/http/environment.ts';
+export type { McpServerInput } from './clients/mcp/config.ts';
+export { mcpTools } from './clients/mcp/tools.ts';
+export { type OpenEnvOptions, openEnv } from './clients/openenv/environment.ts';
 export { type InterpreterToolOptions, interpreterTool } from './code/interpreter-tool.ts';
 export type {
   Action,
@@ -26,5 +31,6 @@ export {
   registerEnvironment,
 } from './registry.ts';
 export { type PoolOptions, resourcePool } from './resources/pool.ts';
+export { type EnvironmentServer, type EnvironmentServerOptions, serveEnvironment } from './serve/server.ts';
 export type { ResourcePool, ResourceSpec, Tool, ToolContext, ToolResult } from './tools/contracts.ts';
 export { defineTool } from './tools/define.ts';
