@@ -33,6 +33,19 @@ data
       Limit.`);
 });
 
+it('names the other forms of an option on the command line', () => {
+  const text = z.string().optional();
+  const placed = options({
+    'play.env': { schema: text, help: 'Environment.', position: 0, short: 'env' },
+    'play.task': { schema: text, help: 'Task', position: 1 },
+  });
+  expect(helpText(placed)).toBe(`play
+  --play.env <text>
+      Environment; --env for short; the first bare word is it.
+  --play.task <text>
+      Task; the second bare word is it.`);
+});
+
 it('wraps long help', () => {
   const long = options({ x: { schema: z.string().default(''), help: 'word '.repeat(40).trim() } });
   const lines = helpText(long, { width: 60 }).split('\n').slice(2);

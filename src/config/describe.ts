@@ -67,8 +67,12 @@ export function jsonSchema(options: Options): object {
   return { $schema: 'https://json-schema.org/draft/2020-12/schema', ...root };
 }
 
-function sentence({ help, unit }: Option): string {
-  return `${help.replace(/\.$/, '')}${unit ? ` [${unit}]` : ''}.`;
+function sentence({ help, unit, short, position }: Option): string {
+  const forms = [
+    ...(short === undefined ? [] : [`--${short} for short`]),
+    ...(position === undefined ? [] : [`the ${['first', 'second'][position]} bare word is it`]),
+  ];
+  return `${help.replace(/\.$/, '')}${unit ? ` [${unit}]` : ''}${forms.map(form => `; ${form}`).join('')}.`;
 }
 
 function defaultNote(option: Option): string {
