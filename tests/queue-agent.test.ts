@@ -22,7 +22,7 @@ const options = (...more: string[]) =>
 it('runs with an argument of the agent on the command line, and refuses one that nobody has', async () => {
   const values = options('my_param=5.0');
   expect(values['agent.args']).toEqual({ my_param: 5 });
-  const executor = await chooseAgent(values, root);
+  const executor = await chooseAgent(values, { cwd: root });
   const prompt = [{ role: 'user', content: '12+7' }];
   const task = { id: 't', prompt, label: '19', metadata: {} };
   const context = testContext({ answers: (_, i) => ['a18', 'a19'][i]! });
@@ -49,9 +49,9 @@ it('refuses an argument that the agent does not have, by name', async () => {
   expect(() => resolve(rlOptions, { argv, cwd })).toThrow(/my_param: unknown option/);
   // The registry belongs to the process, where the first test has registered the agent.
   const registered = { ...options('my_parm=5.0'), 'train.agent_func_path': undefined };
-  await expect(chooseAgent(registered, root)).rejects.toThrow(/no argument my_parm; did you mean my_param\?/);
+  await expect(chooseAgent(registered, { cwd: root })).rejects.toThrow(/no argument my_parm; did you mean my_param\?/);
   const lost = { ...registered, 'agent.type': undefined };
-  await expect(chooseAgent(lost, root)).rejects.toThrow(/env.type is for agent.type/);
+  await expect(chooseAgent(lost, { cwd: root })).rejects.toThrow(/env.type is for agent.type/);
 });
 
 it('trains through the command, from a file that registers by the package of its name', async () => {

@@ -20,33 +20,37 @@ import type { McpServerInput } from '../envs/clients/mcp/config.ts';
 import { readMcpFile } from '../envs/clients/mcp/file.ts';
 import type { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { mcpTools } from '../envs/clients/mcp/tools.ts';
-import type { EnvironmentFactory } from '../envs/contracts.ts';
+import type { Awaitable, EnvironmentFactory } from '../envs/contracts.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
-import type { codeRewardOptions } from '../rewards/code-options.ts';
-import type { mathRewardOptions } from '../rewards/math/options.ts';
-import { checkRewardOptions, chooseReward, type Place } from '../rewards/registry.ts';
-import type { remoteRewardOptions } from '../rewards/remote-options.ts';
+import type { RewardFunction } from '../rewards/contracts.ts';
 import type { agentChoiceOptions, rolloutOptions } from '../rollout/options.ts';
 import type { AgentOptions } from '../train.ts';
 import type { rlTrainOptions, trainOptions } from '../training/options.ts';
 import { openChosen } from './environments.ts';
 import { chooseNemoGym, lostNemoGymOption, usesNemoGym } from './nemo-gym.ts';
+import {
+  openReward,
+  type Place,
+  type RewardSource,
+  type RewardValues,
+  refuseStrayRewardOptions,
+  rewardSources,
+  withReward,
+} from './rewards.ts';
 
 type ChoiceValues = Values<
   typeof agentChoiceOptions &
     typeof queueOptions &
     typeof mcpOptions &
     typeof nemoGymOptions &
-    typeof mathRewardOptions &
-    typeof codeRewardOptions &
-    typeof remoteRewardOptions &
     typeof historyOptions &
     typeof recordedOptions
->;
+> &
+  RewardValues;
 
-/** Other options that choose an agent. */
-const CHOICES = ['agent.env', 'agent.type', 'train.agent_func_path', 'reward.remote_url'] as const;
+/** Other options that choose an agent, beside those that choose a reward. */
+const CHOICES = ['agent.env', 'agent.type', 'train.agent_func_path'] as const;
 
 /** What of an attempt is not the agent's own to say. */
 interface Shape {
@@ -69,7 +73,7 @@ export async function chooseAgent(
   };
   const { search, history } = shape;
   try {
-    checkRewardOptions(values['reward.remote_url'], values);
+    refuseStrayRewardOptions(values);
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
@@ -77,7 +81,7 @@ export async function chooseAgent(
     return chooseMcpAgent(values, place, shape);
   }
   if (usesNemoGym(values)) {
-    const others = CHOICES.filter(name => values[name] !== undefined);
+    const others = [...CHOICES.filter(name => values[name] !== undefined), ...rewardSources(values)];
     return fitting(await chooseNemoGym(values, others), shape);
   }
   const stray = lostNemoGymOption(values);
@@ -88,14 +92,16 @@ export async function chooseAgent(
     name => Object.keys(values[name] ?? {}).length > 0,
   );
   if (lost !== undefined) throw new ConfigError([`${lost} is for agent.type, which is not given`]);
-  const { 'agent.env': env, 'train.agent_func_path': file, 'reward.remote_url': reward } = values;
-  const given = Object.entries({ 'agent.env': env, 'train.agent_func_path': file, 'reward.remote_url': reward })
-    .filter(([, value]) => value !== undefined)
-    .map(([name]) => name);
+  const { 'agent.env': env, 'train.agent_func_path': file } = values;
+  const sources = rewardSources(values);
+  const given = [
+    ...(['agent.env', 'train.agent_func_path'] as const).filter(name => values[name] !== undefined),
+    ...sources,
+  ];
   if (given.length !== 1) {
     const found = given.length === 0 ? 'none is' : `${given.join(' and ')} are`;
     throw new ConfigError([
-      `exactly one of agent.env, train.agent_func_path and reward.remote_url says what the policy is rewarded for; ${found} given`,
+      `exactly one of agent.env, train.agent_func_path, reward.remote_url and reward.model_name_or_path says what the policy is rewarded for; ${found} given`,
     ]);
   }
   try {
@@ -104,9 +110,11 @@ export async function chooseAgent(
       const { make } = await openChosen({ name: env, parameters: values['agent.env_parameters'] }, cwd);
       return fitting(play(make), shape);
     }
-    if (reward !== undefined) {
-      const scores = await chooseReward(reward, values, place);
-      return fitting(search ? treeSearch(scoredAnswer(scores), search) : singleTurn({ reward: scores }), shape);
+    const [source] = sources;
+    if (source !== undefined) {
+      return await rewarded(source, values, place, reward =>
+        fitting(search ? treeSearch(scoredAnswer(reward), search) : singleTurn({ reward }), shape),
+      );
     }
     return fitting(await loadAgentFile(file!, play, cwd, shape.recorded), shape);
   } catch (error) {
@@ -115,13 +123,9 @@ export async function chooseAgent(
 }
 
 /** The agent and the environment service of `agent.type` and `env.type`, registered by the file where one is named. */
-async function chooseQueueAgent(
-  values: Values<typeof agentChoiceOptions & typeof queueOptions>,
-  cwd: string,
-  shape: Shape,
-): Promise<Executor> {
+async function chooseQueueAgent(values: ChoiceValues, cwd: string, shape: Shape): Promise<Executor> {
   const { 'agent.type': agent, 'env.type': service, 'train.agent_func_path': file } = values;
-  const others = (['agent.env', 'reward.remote_url'] as const).filter(name => values[name] !== undefined);
+  const others = [...(values['agent.env'] === undefined ? [] : ['agent.env']), ...rewardSources(values)];
   if (others.length > 0) throw new ConfigError([`agent.type brings its own reward: leave out ${others.join(' and ')}`]);
   if (service === undefined) throw new ConfigError(['agent.type needs env.type, the environment that it talks to']);
   try {
@@ -136,7 +140,7 @@ async function chooseQueueAgent(
 /** The policy calls the tools of the servers of `env.mcp.*`; the reward file scores what it ends with. */
 async function chooseMcpAgent(values: ChoiceValues, place: Place, shape: Shape): Promise<Executor> {
   const { cwd } = place;
-  const { 'env.mcp.servers': servers, 'env.mcp.config': file, 'reward.remote_url': reward } = values;
+  const { 'env.mcp.servers': servers, 'env.mcp.config': file } = values;
   const option = servers === undefined ? 'env.mcp.config' : 'env.mcp.servers';
   const others = (['agent.env', 'agent.type', 'train.agent_func_path'] as const).filter(
     name => values[name] !== undefined,
@@ -145,14 +149,38 @@ async function chooseMcpAgent(values: ChoiceValues, place: Place, shape: Shape):
   if (servers !== undefined && file !== undefined) {
     throw new ConfigError(['env.mcp.servers and env.mcp.config say the same: leave out one']);
   }
-  if (reward === undefined) throw new ConfigError([`${option} needs reward.remote_url, which scores the episodes`]);
+  const [source, ...more] = rewardSources(values);
+  if (source === undefined) {
+    throw new ConfigError([
+      `${option} needs what scores the episodes: reward.remote_url, or a reward model by reward.model_name_or_path`,
+    ]);
+  }
+  if (more.length > 0)
+    throw new ConfigError([`${source} and ${more.join(' and ')} both score the episodes: leave out all but one`]);
   try {
-    const scores = await chooseReward(reward, values, place);
-    const given = servers ?? (await readMcpFile(file!, cwd));
-    const tools = await mcpTools(given as Record<string, McpServerInput>, cwd);
-    return fitting(toolAgent({ tools, reward: scores, ...shape.history }), shape, 'tool');
+    return await rewarded(source, values, place, async reward => {
+      const given = servers ?? (await readMcpFile(file!, cwd));
+      const tools = await mcpTools(given as Record<string, McpServerInput>, cwd);
+      return fitting(toolAgent({ tools, reward, ...shape.history }), shape, 'tool');
+    });
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
+  }
+}
+
+/** The executor that `make` builds on the reward, which is closed with it, or at once where there is none. */
+async function rewarded(
+  source: RewardSource,
+  values: ChoiceValues,
+  place: Place,
+  make: (reward: RewardFunction) => Awaitable<Executor>,
+): Promise<Executor> {
+  const reward = await openReward(source, values, place);
+  try {
+    return withReward(await make(reward), reward);
+  } catch (error) {
+    await reward.close?.();
+    throw error;
   }
 }
 

@@ -1,3 +1,5 @@
+import { closedOnce } from '../agents/closed-once.ts';
+import type { Executor } from '../agents/contracts.ts';
 import { ConfigError } from '../config/error.ts';
 import { evaluationOptions } from '../config/eval.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
@@ -13,11 +15,13 @@ import { evaluateEnvironments } from './eval-env.ts';
 import { type Evaluated, openEvaluated } from './eval-policy.ts';
 import { compareResults, writeResult } from './eval-result.ts';
 import { printEpisode } from './print-episode.ts';
+import { openModelReward } from './reward-model.ts';
 import { openRunDirectory, runDirectory } from './run-directory.ts';
 import { evaluationTable, overall, reported, resultLine } from './summary.ts';
 import { tracedAgent } from './trackers.ts';
 
 type EvalOptions = typeof evaluationOptions;
+type OpenEvaluated = () => Promise<Pick<Evaluated, 'sampler' | 'renderer' | 'close'> & { readonly name?: string }>;
 
 export const command = defineCommand({
   name: 'eval',
@@ -34,13 +38,24 @@ the model, a random and an oracle player play environments and shows one table.`
 });
 
 /** The command; `open` makes the engine. */
-export async function evaluate(
+export async function evaluate(context: CommandContext<EvalOptions>, open: OpenEvaluated): Promise<undefined> {
+  const { values, cwd, env } = context;
+  const openModel = () => openModelReward(context);
+  const agent = closedOnce(await tracedAgent(await chooseAgent(values, { cwd, env, openModel }), values));
+  try {
+    await evaluateAgent(agent, context, open);
+  } finally {
+    await agent.close?.();
+  }
+}
+
+async function evaluateAgent(
+  agent: Executor,
   context: CommandContext<EvalOptions>,
-  open: () => Promise<Pick<Evaluated, 'sampler' | 'renderer' | 'close'> & { readonly name?: string }>,
+  open: OpenEvaluated,
 ): Promise<undefined> {
-  const { values, cwd, env, stdout, interrupt } = context;
+  const { values, stdout, interrupt } = context;
   const began = performance.now();
-  const agent = await tracedAgent(await chooseAgent(values, { cwd, env }), values);
   const { 'eval.dataset': dataset } = values;
   if (dataset === undefined) throw new ConfigError(['eval.dataset is missing: it says on which tasks to evaluate']);
   const limits = { limit: values['eval.max_samples'], split: values['eval.split'] };

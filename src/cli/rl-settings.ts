@@ -11,6 +11,7 @@ import { checkedSelection } from '../rollout/selection.ts';
 import type { TrainOptions } from '../train.ts';
 import { refuseSenseless } from '../training/combinations.ts';
 import type { CriticOptions } from '../training/critic.ts';
+import { rewardSources } from './rewards.ts';
 
 export type RlValues = Values<typeof rlOptions>;
 
@@ -93,7 +94,7 @@ function pipelineOf(values: RlValues): TrainOptions['pipeline'] {
 
 /** Most tokens of the policy in an episode, where each has one answer. */
 function answerLength(values: RlValues): number | undefined {
-  return values['reward.remote_url'] === undefined ? undefined : values['rollout.max_new_tokens'];
+  return rewardSources(values).length === 0 ? undefined : values['rollout.max_new_tokens'];
 }
 
 function selectionOf(values: RlValues): TrainOptions['selection'] {

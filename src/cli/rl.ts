@@ -1,10 +1,13 @@
 import { join } from 'node:path';
+import { closedOnce } from '../agents/closed-once.ts';
+import type { Executor } from '../agents/contracts.ts';
 import { FidelityReport } from '../agents/recorded/fidelity.ts';
 import { ConfigError } from '../config/error.ts';
 import { lastingOptions } from '../config/resume.ts';
 import { rlOptions } from '../config/rl.ts';
 import type { Critic, PolicyEngine } from '../engines/contracts.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
+import type { RewardFunction } from '../rewards/contracts.ts';
 import { overlapFromOptions } from '../rollout/overlap-options.ts';
 import type { ConsoleField } from '../tracking/console.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
@@ -20,6 +23,7 @@ import { displayOf, rolloutFields } from './display.ts';
 import { locateModel, loraOf, muonOf } from './model.ts';
 import { usesNemoGym } from './nemo-gym.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
+import { openModelReward } from './reward-model.ts';
 import { describeFailures, finalReport, firstEvaluation, howToContinue } from './rl-report.ts';
 import { type RlValues, samplingRemark, settingsOf } from './rl-settings.ts';
 import { bytesOf, openRunDirectory, type RunDirectory, runDirectory } from './run-directory.ts';
@@ -84,20 +88,52 @@ async function openCritic(context: RlContext): Promise<Critic> {
   return onnxCritic({ ...engineFromOptions(values), model, lora, adam, muon, maxNorm, gradientCheckpointing });
 }
 
-/** The command; `open` makes the engine, and `openValues` the critic of an algorithm that needs one. */
+/** What is opened when its turn comes. */
+interface Opening {
+  readonly policy: () => Promise<PolicyEngine>;
+  /** The critic of an algorithm that needs one. */
+  readonly critic: () => Promise<Critic>;
+}
+
+/** The command; `open` makes the engine, `openValues` and `openModel` the critic and the reward model where there are. */
 export async function reinforce(
   context: RlContext,
   open: () => Promise<PolicyEngine>,
   openValues: () => Promise<Critic> = () => openCritic(context),
+  openModel: () => Promise<RewardFunction> = () => openModelReward(context),
 ): Promise<undefined> {
-  const { values, cwd, env = {}, stdout, stderr, configFile, interrupt } = context;
+  const { values, cwd, env = {}, stderr } = context;
   const began = performance.now();
   const openTrackers = trackersFromOptions(values, { env, cwd });
   const report = reported(values['eval.report']);
   const settings = settingsOf(values);
   const remark = samplingRemark(values, settings.algorithm);
   if (remark !== undefined) stderr.write(`${remark}\n`);
-  const agent = await tracedAgent(await chooseAgent(values, { cwd, env }, values), values);
+  const chosen = await chooseAgent(values, { cwd, env, openModel }, values);
+  const agent = closedOnce(await tracedAgent(chosen, values));
+  try {
+    const opening = { policy: open, critic: openValues };
+    await learn({ agent, settings, report, openTrackers, began }, opening, context);
+  } finally {
+    await agent.close?.();
+  }
+}
+
+interface Prepared {
+  readonly agent: Executor;
+  readonly settings: ReturnType<typeof settingsOf>;
+  readonly report: readonly Reported[];
+  readonly openTrackers: ReturnType<typeof trackersFromOptions>;
+  /** When the command began, on the clock of `performance.now`. */
+  readonly began: number;
+}
+
+async function learn(
+  { agent, settings, report, openTrackers, began }: Prepared,
+  open: Opening,
+  context: RlContext,
+): Promise<undefined> {
+  const { values, cwd, stdout, stderr, configFile, interrupt } = context;
   const loaded = await loadTrainingTasks(
     {
       datasets: values['data.prompt_dataset'],
@@ -114,7 +150,7 @@ export async function reinforce(
   const from = await resumePoint(run, values, stderr);
 
   // The engine comes before the directory: a model that is refused leaves nothing behind.
-  const policy = await open();
+  const policy = await open.policy();
   let critic: Critic | undefined;
   let lock: Awaited<ReturnType<typeof openRunDirectory>> | undefined;
   try {
@@ -124,7 +160,7 @@ export async function reinforce(
     // Other agents make their prompts of tasks themselves.
     const tasks = ownAgent ? loaded : tasksWithRoom(loaded, room, values, context);
     const steps = stepsOf(values, tasks.length);
-    if (settings.critic) critic = await openValues();
+    if (settings.critic) critic = await open.critic();
     const notice = (message: string) => stderr.write(`${message}\n`);
     lock = await openRunDirectory(run, rlOptions, values, { resume: values['ckpt.load_enable'], notice });
     const { ledger, files } = await filesOf(values, run, from);

@@ -2,33 +2,19 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { compose, pick } from '../config/compose.ts';
 import { ConfigError } from '../config/error.ts';
-import type { Critic } from '../engines/contracts.ts';
-import { engineOptions } from '../engines/onnx/options.ts';
-import { messageOf } from '../episode/failure.ts';
-import { readRewardStatistics } from '../nn/checkpoint/reward-statistics.ts';
 import { options } from '../options/option.ts';
-import { rewardScorer } from '../rewards/model/scorer.ts';
+import { rewardModelOptions } from '../rewards/model/options.ts';
+import type { Scorer } from '../rewards/model/scorer.ts';
 import { serveRewards } from '../rewards/serve/server.ts';
-import type { Renderer } from '../text/renderer.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { listenOptions } from './listen-options.ts';
-import { locateModel } from './model.ts';
+import { openRewardModel, rewardEngineOptions } from './reward-model.ts';
 
 const serveRmOptions = compose(
   options({
     'reward.model_name_or_path': {
+      ...rewardModelOptions['reward.model_name_or_path'],
       schema: z.string().min(1),
-      help: 'The reward model: directory of a checkpoint with a score head, as tokenloop rm writes it, or its name on the hub',
-      aliases: ['reward_pretrain'],
-    },
-    'reward.model_revision': {
-      schema: z.string().min(1).optional(),
-      help: 'Branch, tag or commit of a model that is fetched from the hub; without it its main branch',
-    },
-    'reward.normalize_enable': {
-      schema: z.boolean().default(false),
-      help: 'Give (score - mean) / std, with the mean and std that tokenloop rm wrote into config.json',
-      aliases: ['normalize_reward'],
     },
     'data.max_len': {
       schema: z.int().min(2).optional(),
@@ -56,8 +42,9 @@ const serveRmOptions = compose(
       help: 'Environment variable with the key that clients must give as authorization: Bearer; without it nobody needs one',
     },
   }),
+  pick(rewardModelOptions, 'reward.model_revision', 'reward.normalize_enable'),
   listenOptions,
-  pick(engineOptions, 'engine.threads', 'engine.device', 'train.max_tokens_per_gpu'),
+  rewardEngineOptions,
 );
 type ServeRmContext = Pick<
   CommandContext<typeof serveRmOptions>,
@@ -80,40 +67,22 @@ export async function serveRm(context: ServeRmContext): Promise<undefined> {
   if (variable !== undefined && !key) {
     throw new ConfigError([`serve.key_env is ${variable}, and this environment variable is not set`]);
   }
-  const { onnxCritic } = await import('../engines/onnx/index.ts');
-  const { loadRenderer } = await import('../text/chat-renderer.ts');
-  const name = values['reward.model_name_or_path'];
-  const model = await locateModel(name, values['reward.model_revision'], context);
-  const normalize = values['reward.normalize_enable'] ? faultOfUser(() => readRewardStatistics(model)) : undefined;
-  const renderer = await loadRenderer(model);
-  const critic = await onnxCritic({
-    model,
-    threads: values['engine.threads'],
-    device: values['engine.device'],
-    maxTokens: values['train.max_tokens_per_gpu'],
-    training: false,
-  });
+  const model = await openRewardModel({ ...values, 'reward.max_len': values['data.max_len'] }, context);
   try {
-    await serve({ critic, renderer, normalize, key }, context);
+    await serve(model.scorer, key, context);
   } finally {
-    await critic.close();
+    await model.close();
   }
 }
 
-interface Served {
-  readonly critic: Critic;
-  readonly renderer: Renderer;
-  readonly normalize: ReturnType<typeof readRewardStatistics> | undefined;
-  readonly key: string | undefined;
-}
-
 async function serve(
-  { critic, renderer, normalize, key }: Served,
+  scorer: Scorer,
+  key: string | undefined,
   { values, cwd, stdout, stderr, interrupt }: ServeRmContext,
 ): Promise<void> {
   const name = values['reward.model_name_or_path'];
   const server = await serveRewards({
-    scorer: rewardScorer({ critic, renderer, normalize, maxTokens: values['data.max_len'] }),
+    scorer,
     model: name,
     key,
     host: values['serve.host'],
@@ -129,13 +98,5 @@ async function serve(
     if (!signal.aborted) await new Promise(done => signal.addEventListener('abort', done, { once: true }));
   } finally {
     await server.close();
-  }
-}
-
-function faultOfUser<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw new ConfigError([messageOf(error)], { cause: error });
   }
 }

@@ -9,6 +9,7 @@ import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { options } from '../options/option.ts';
 import { codeRewardOptions } from '../rewards/code-options.ts';
 import { mathRewardOptions } from '../rewards/math/options.ts';
+import { rewardModelOptions } from '../rewards/model/options.ts';
 import { remoteRewardOptions } from '../rewards/remote-options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { progressOptions, tracingOptions, trackingOptions } from '../tracking/options.ts';
@@ -97,6 +98,7 @@ export const evaluationOptions = compose(
   mathRewardOptions,
   codeRewardOptions,
   remoteRewardOptions,
+  rewardModelOptions,
   historyOptions,
   recordedOptions,
   queueOptions,

@@ -17,6 +17,7 @@ import {
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { codeRewardOptions } from '../rewards/code-options.ts';
 import { mathRewardOptions } from '../rewards/math/options.ts';
+import { rewardModelOptions } from '../rewards/model/options.ts';
 import { remoteRewardOptions } from '../rewards/remote-options.ts';
 import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { overlapOptions } from '../rollout/overlap-options.ts';
@@ -43,6 +44,7 @@ export const rlOptions = compose(
   mathRewardOptions,
   codeRewardOptions,
   remoteRewardOptions,
+  rewardModelOptions,
   historyOptions,
   recordedOptions,
   queueOptions,

@@ -43,7 +43,11 @@ export interface RewardOutput {
 }
 
 /** Batch in, scores out, in the same order. */
-export type RewardFunction = (batch: readonly RewardInput[]) => Awaitable<readonly (number | RewardOutput)[]>;
+export interface RewardFunction {
+  (batch: readonly RewardInput[]): Awaitable<readonly (number | RewardOutput)[]>;
+  /** Ends what it runs on: threads, a model. Once. */
+  readonly close?: () => Promise<void>;
+}
 
 /** Makes a RewardFunction of a function that scores one answer. */
 export function perSample(reward: (input: RewardInput) => Awaitable<number | RewardOutput>): RewardFunction {

@@ -55,7 +55,9 @@ function serversOf(name: string, values: RewardValues, env: NonNullable<Place['e
   const urls = name.split(',').map(one => one.trim());
   const bad = urls.find(url => !isServers(url) || !URL.canParse(url));
   if (bad !== undefined) {
-    throw new Error(`reward.remote_url: "${bad}" is no URL; servers are given as http://host:port/get_reward, separated by commas`);
+    throw new Error(
+      `reward.remote_url: "${bad}" is no URL; servers are given as http://host:port/get_reward, separated by commas`,
+    );
   }
   const variable = values['reward.remote.key_env'];
   const key = variable === undefined ? undefined : env[variable];

@@ -61,7 +61,7 @@ export const dataOptions = options({
   },
 });
 
-/** Which agent attempts the tasks: exactly one of agent.env, train.agent_func_path and reward.remote_url. */
+/** Which agent attempts the tasks: exactly one of agent.env, train.agent_func_path and what scores answers (reward.*). */
 export const agentChoiceOptions = options({
   'agent.env': {
     schema: z.string().min(1).optional(),
@@ -79,7 +79,7 @@ export const agentChoiceOptions = options({
   },
   'reward.remote_url': {
     schema: z.string().min(1).optional(),
-    help: 'What scores single-turn answers: math, code, or a file with a reward function (default export, batch in, scores out)',
+    help: 'What scores answers: math, code, a file with a reward function, or the URLs of reward servers (http://host:port/get_reward, separated by commas)',
     aliases: ['remote_rm_url'],
   },
 });

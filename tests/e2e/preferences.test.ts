@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { onnxCritic } from '../../src/engines/onnx/index.ts';
 import { scoredSequence } from '../../src/engines/scored.ts';
+import { readEpisodes } from '../../src/episode/read.ts';
 import { readRewardStatistics } from '../../src/nn/checkpoint/reward-statistics.ts';
 import { loadRenderer } from '../../src/text/chat-renderer.ts';
 import { preferencePair } from '../../src/training/preferences.ts';
@@ -57,6 +58,45 @@ it('rm makes a model whose scores order held-out pairs, with the statistics to n
   const all = scores.flat();
   expect(all.reduce((sum, score) => sum + score, 0) / all.length).toBeCloseTo(mean, 4);
   for (const [chosen, rejected] of scores) expect(chosen).toBeGreaterThan(rejected);
+});
+
+it('rl is rewarded by the model that rm made, normalised by its statistics', async () => {
+  const tasks = rows.slice(0, 8).map(({ q }) => ({ input: [{ role: 'user', content: q }] }));
+  writeRows(join(cwd, 'tasks.jsonl'), tasks);
+  const run = join(cwd, 'rewarded');
+  const rl = [
+    ...['rl', '--actor.model_name_or_path', 'model', '--data.prompt_dataset', 'tasks.jsonl'],
+    ...['--data.apply_chat_template', '--rollout.batch_size', '4', '--rollout.n_samples_per_prompt', '4'],
+    ...['--rollout.max_new_tokens', '3', '--train.max_steps', '1', '--engine.threads', '1', '--run.dir', run],
+    ...['--reward.model_name_or_path', 'rm/model', '--reward.normalize_enable'],
+  ];
+  const { code, err } = await dispatched(rl, cwd);
+  expect({ code, err }).toEqual({ code: 0, err: [] });
+  const model = join(cwd, 'rm/model');
+  const critic = await onnxCritic({ model, threads: 1, training: false });
+  const renderer = await loadRenderer(model);
+  const [end] = renderer.stopTokens;
+  const { mean, std } = readRewardStatistics(model);
+  const rewards: number[] = [];
+  for await (const { segments, steps } of readEpisodes(join(run, 'episodes.jsonl'))) {
+    const tokens = segments.flatMap(segment => [...segment.tokens]);
+    if (tokens.at(-1) !== end) tokens.push(end!);
+    const read = Int32Array.from(tokens);
+    // An untrained policy also says what no text does: marks inside an answer are not in its text.
+    const answer = read.subarray(segments[0]!.tokens.length, -1);
+    if (renderer.decode(answer) !== renderer.decode(answer, { special: true })) continue;
+    const [values] = await critic.values({ sequences: [scoredSequence(read)], temperature: 1 });
+    // float32, of batches of another size
+    expect(steps[0]!.reward).toBeCloseTo((values![0]! - mean) / std, 3);
+    rewards.push(steps[0]!.reward);
+  }
+  await critic.close();
+  expect(new Set(rewards).size).toBeGreaterThan(4);
+
+  const without = rl.map(word => (word === 'rm/model' ? 'model' : word === run ? `${run}-2` : word));
+  const refused = await dispatched(without, cwd);
+  expect(refused.code).toBe(2);
+  expect(refused.err.join('')).toMatch(/reward\.model_name_or_path model has no score head/);
 });
 
 it.each([

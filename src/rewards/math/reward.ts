@@ -12,7 +12,7 @@ export interface MathRewardOptions extends VerifyOptions {
 
 export interface MathReward extends RewardFunction {
   /** Ends the threads, which are started by the first answer; idle, they do not keep the process alive. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /**

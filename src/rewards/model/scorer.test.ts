@@ -45,7 +45,7 @@ describe('rewardScorer', () => {
   });
 
   it.each([
-    [{ maxTokens: 1 }, /at least 2 tokens, got 1; raise data\.max_len/],
+    [{ maxTokens: 1 }, /at least 2 tokens, got 1; let it read longer texts/],
     [{ normalize: { mean: 0, std: 0 } }, /standard deviation of 0/],
     [{ renderer: { ...renderer, stopTokens: [] } }, /no end-of-sequence token/],
   ])('refuses %j', (more, message) => {

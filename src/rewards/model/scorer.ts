@@ -29,7 +29,8 @@ export type Scorer = (texts: readonly string[]) => Promise<number[]>;
  */
 export function rewardScorer({ critic, renderer, normalize, maxTokens }: ScorerOptions): Scorer {
   const room = Math.min(maxTokens ?? Number.POSITIVE_INFINITY, critic.contextLength - 1);
-  if (!(room >= 2)) throw new Error(`a reward model must read at least 2 tokens, got ${room}; raise data.max_len`);
+  if (!(room >= 2))
+    throw new Error(`a reward model must read at least 2 tokens, got ${room}; let it read longer texts`);
   const { mean, std } = normalize ?? { mean: 0, std: 1 };
   if (!(std > 0)) throw new Error(`scores cannot be divided by a standard deviation of ${std}`);
   const [end] = renderer.stopTokens;
