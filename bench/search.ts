@@ -23,18 +23,35 @@ import { type Cell, Report, THREADS } from './harness.ts';
 
 const SEEDS = [1, 2, 3, 4, 5];
 const TASKS = 200;
-const MOST_CHAINS = 12;
 
 interface Job {
   readonly title: string;
   readonly example: string;
   readonly environment: EnvironmentFactory;
   readonly maxNewTokens: number;
-  /** Tokens after which best-first begins nothing new. */
+  /** best-first: answers in each state, and tokens after which nothing new is begun. */
+  readonly branches: readonly number[];
   readonly budget: number;
+  /** Chains a task that reach as many tokens as the trees. */
+  readonly chains: number;
   /** Which of two states is better, and what that goes by. */
   readonly guide?: { readonly name: string; readonly rate: NonNullable<TreeSearchOptions['guide']> };
 }
+
+/** Three numbers from 1 to 8 in order: each right one earns a third, a wrong one ends the attempt. */
+const lock: EnvironmentFactory = () => {
+  let numbers: readonly string[] = [];
+  return {
+    reset(_, { seed }) {
+      numbers = [0, 1, 2].map(place => String(1 + (seedOf(seed, place) % 8)));
+      return { observation: [{ role: 'user', content: '1-8' }] };
+    },
+    step({ actionText, turn }) {
+      const right = actionText === numbers[turn];
+      return { reward: right ? 1 / 3 : 0, done: !right || turn === 2, feedback: [{ role: 'user', content: '?' }] };
+    },
+  };
+};
 
 const JOBS: readonly Job[] = [
   {
@@ -42,15 +59,28 @@ const JOBS: readonly Job[] = [
     example: 'guess-number',
     environment: makeEnvironment('guess-number'),
     maxNewTokens: 4,
+    branches: [2],
     budget: 24,
+    chains: 12,
     guide: { name: 'numbers left', rate: ({ text }) => -numbersLeft(text) },
+  },
+  {
+    title: 'lock of three numbers, a reward for each, the same policy',
+    example: 'guess-number',
+    environment: lock,
+    maxNewTokens: 4,
+    branches: [8, 16],
+    budget: 64,
+    chains: 64,
   },
   {
     title: 'calculator, warm-started policy (0.4M)',
     example: 'calculator-agent',
     environment: makeEnvironment('calculator'),
     maxNewTokens: 16,
+    branches: [2],
     budget: 48,
+    chains: 12,
   },
 ];
 
@@ -64,7 +94,7 @@ function numbersLeft(text: string): number {
   return high - low + 1;
 }
 
-function trees({ environment, guide, budget }: Job): Readonly<Record<string, Executor>> {
+function trees({ environment, guide, branches, budget }: Job): Readonly<Record<string, Executor>> {
   const tree = (options: TreeSearchOptions) => treeSearch(environment, options);
   return {
     'turns, 2 branches, depth 1': tree({ strategy: 'turns', branches: 2, depth: 1 }),
@@ -72,20 +102,31 @@ function trees({ environment, guide, budget }: Job): Readonly<Record<string, Exe
     'turns, 4 branches, depth 1': tree({ strategy: 'turns', branches: 4, depth: 1 }),
     'entropy, 2 chains, 1 round of 2 points': tree({ strategy: 'entropy', branches: 2, rounds: 1, points: 2 }),
     'entropy, 2 chains, 2 rounds of 2 points': tree({ strategy: 'entropy', branches: 2, rounds: 2, points: 2 }),
-    [`best-first by reward, ${budget} tokens`]: tree({ strategy: 'best-first', budget }),
-    ...(guide && {
-      [`best-first by ${guide.name}, ${budget} tokens`]: tree({ strategy: 'best-first', budget, guide: guide.rate }),
-    }),
+    ...Object.fromEntries(
+      branches.flatMap(each => [
+        [`best-first by reward, ${each} branches`, tree({ strategy: 'best-first', branches: each, budget })],
+        ...(guide
+          ? [
+              [
+                `best-first by ${guide.name}, ${each} branches`,
+                tree({ strategy: 'best-first', branches: each, budget, guide: guide.rate }),
+              ],
+            ]
+          : []),
+      ]),
+    ),
   };
 }
 
-export async function run(): Promise<void> {
+/** @param parts of the titles of the tasks to play; all of them when there are none */
+export async function run(parts: string[]): Promise<void> {
   const report = new Report('search');
-  for (const job of JOBS) {
+  const jobs = JOBS.filter(({ title }) => parts.length === 0 || parts.some(part => title.includes(part)));
+  for (const job of jobs) {
     const policy = await onnxPolicy({ model: example(job.example, 'model'), threads: THREADS, training: false });
     try {
       const chains: Point[][] = [];
-      for (const seed of SEEDS) chains.push(await play(job, multiTurn(job.environment), MOST_CHAINS, seed, policy));
+      for (const seed of SEEDS) chains.push(await play(job, multiTurn(job.environment), job.chains, seed, policy));
       const cells: Cell[][] = [];
       for (const [name, executor] of Object.entries(trees(job))) {
         const pairs: { readonly tree: Point; readonly solvedByChains: number }[] = [];
@@ -138,7 +179,7 @@ interface Point {
 function solvedAt(chains: readonly Point[], tokens: number): number {
   const points = [{ tokens: 0, solved: 0 }, ...chains];
   const next = points.findIndex(point => point.tokens >= tokens);
-  if (next < 0) throw new Error(`${tokens} tokens are more than ${MOST_CHAINS} chains have`);
+  if (next < 0) throw new Error(`${tokens} tokens are more than ${chains.length} chains have`);
   const [below, above] = [points[next - 1]!, points[next]!];
   return below.solved + ((tokens - below.tokens) / (above.tokens - below.tokens)) * (above.solved - below.solved);
 }
@@ -191,9 +232,9 @@ function sampled({ segments, outcome }: Episode): number {
   );
 }
 
-/** Both environments give 1 to the step that solves the task, and nothing before. */
-function isSolved({ steps }: Episode): boolean {
-  return steps.some(({ reward }) => reward === 1);
+/** Everything there is to earn is 1. */
+function isSolved({ metrics, score }: Episode): boolean {
+  return (metrics.best_score ?? score) > 0.999;
 }
 
 function asMessage(input: TaskInput): TaskInput {

@@ -272,10 +272,8 @@ export class RecordingServer {
     };
     const write = (text: string) => {
       if (waiting === '') setImmediate(flush);
-      waiting += begin({ ...head, created: now() })
-        .text(text)
-        .map(eventText)
-        .join('');
+      const events = (stream ?? begin({ ...head, created: now() })).text(text);
+      for (const event of events) waiting += eventText(event);
     };
     const { reply, delivered } = await recording.answer({
       request: asked,

@@ -124,6 +124,7 @@ export const chat: Dialect = {
   }),
   stream(asked, begun) {
     let given = '';
+    let around: [string, string] | undefined;
     const chunk = (index: number, delta: unknown, finish: string | null = null, logprobs: unknown = null) => ({
       data: {
         ...head(begun, 'chat.completion.chunk'),
@@ -140,7 +141,9 @@ export const chat: Dialect = {
     return {
       text(piece) {
         given += piece;
-        return [...open(0), chunk(0, { content: piece })];
+        // Written once: there is an event for each token, and they differ in their text alone.
+        around ??= JSON.stringify(chunk(0, { content: '' }).data).split('"content":""') as [string, string];
+        return [...open(0), { data: `${around[0]}"content":${JSON.stringify(piece)}${around[1]}` }];
       },
       finish(reply) {
         const events = reply.answers.flatMap((answer, index) => {
