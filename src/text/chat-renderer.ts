@@ -1,3 +1,4 @@
+import { answerTokens } from './answer.ts';
 import { delta } from './delta.ts';
 import { readJson } from './files.ts';
 import type { Renderer, TextCodec } from './renderer.ts';
@@ -68,6 +69,20 @@ export function chatRenderer(parts: {
     decode: (tokens, options) => codec.decode(tokens, options),
     prompt: (messages, { tools } = {}) =>
       codec.encode(template().render(messages, { tools, addGenerationPrompt: true })),
+    answer: ({ earlier, answer, tools }) => {
+      const whole = template().render([...earlier, answer], { tools });
+      if (answer.tool_calls !== undefined && answer.tool_calls.length > 0) {
+        const { tool_calls: _, ...bare } = answer;
+        if (template().render([...earlier, bare], { tools }) === whole) {
+          throw new Error(
+            'the chat template of the model does not show the tool_calls of an answer, so they cannot be learned; ' +
+              'write the call into the content of the message, or use a model whose template shows calls',
+          );
+        }
+      }
+      const prompt = template().render(earlier, { tools, addGenerationPrompt: true });
+      return answerTokens(codec, stopTokens, { prompt, whole, content: answer.content });
+    },
     extend: ({ context, earlier, answer, added, tools }) =>
       delta(codec, context, template().render([...earlier, answer, ...added], { tools, addGenerationPrompt: true })),
   };

@@ -65,7 +65,7 @@ function overlay(seen: string, shown: string): Overlay {
  * Tokens of `text` as they are after the token `last`: a special token before it keeps a tokenizer that marks the
  * beginning of a text (SentencePiece's leading space) from taking the delta for one.
  */
-function encodeAfter(codec: TextCodec, last: number | undefined, text: string): Int32Array {
+export function encodeAfter(codec: TextCodec, last: number | undefined, text: string): Int32Array {
   if (last === undefined || text === '') return codec.encode(text);
   const isSpecial = codec.decode([last]) === '' && codec.decode([last], { special: true }) !== '';
   if (!isSpecial) return codec.encode(text);

@@ -1,7 +1,10 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LearnerSequence } from '../engines/contracts.ts';
 import { byteRenderer } from '../testing/byte-tokenizer.ts';
-import { exampleSequences, rowToExample } from './conversations.ts';
+import { chatRenderer } from '../text/chat-renderer.ts';
+import { chatTemplate } from '../text/template.ts';
+import { endedText, exampleSequences, rowToExample, textSequences } from './conversations.ts';
 
 const renderer = byteRenderer();
 
@@ -14,6 +17,13 @@ function show({ tokens, predict }: LearnerSequence) {
     start = end;
   }
   return { text: renderer.decode(tokens, { special: true }), spans };
+}
+
+function chatRendererWith(stopTokens: readonly number[], template?: string) {
+  const source =
+    template ??
+    '{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}';
+  return chatRenderer({ codec: renderer, template: chatTemplate(source), stopTokens });
 }
 
 describe('exampleSequences', () => {
@@ -60,12 +70,75 @@ describe('exampleSequences', () => {
       { role: 'user', content: 'x' },
       { role: 'assistant', content: '', tool_calls: [call] },
     ];
-    expect(() => exampleSequences({ messages }, renderer)).toThrow(/tool_calls/);
+    expect(() => exampleSequences({ messages }, renderer)).toThrow(/template .* does not show the tool_calls/);
+    const empty = messages.map(({ role }) => ({ role, content: role === 'user' ? 'x' : '' }));
+    expect(() => exampleSequences({ messages: empty }, renderer)).toThrow(
+      /message 2 .* without content and tool_calls/,
+    );
+  });
+
+  it('ends answers as the template does, whatever stop token comes first', () => {
+    const [end, text] = renderer.stopTokens;
+    const turned = chatRendererWith([text!, end!]);
+    const messages = [
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: 'y' },
+    ];
+    expect(show(exampleSequences({ messages }, turned)[0]!).spans).toEqual(['y<|im_end|>']);
+    expect(show(exampleSequences({ prompt: messages.slice(0, 1), response: 'y' }, turned)[0]!).spans).toEqual([
+      'y<|im_end|>',
+    ]);
+  });
+
+  it('ends answers with the first stop token where the template writes none', () => {
+    const bare = chatRendererWith(renderer.stopTokens, '{% for m in messages %}{{ m.content }}\n{% endfor %}');
+    const messages = ['x', 'y', 'z', 'w'].map((content, i) => ({ role: i % 2 ? 'assistant' : 'user', content }));
+    // The end of turn is not in what the template shows, so the second answer has a context of its own.
+    expect(exampleSequences({ messages }, bare).map(show)).toEqual([
+      { text: 'x\ny<|im_end|>', spans: ['y<|im_end|>'] },
+      { text: 'x\ny\nz\nw<|im_end|>', spans: ['w<|im_end|>'] },
+    ]);
+  });
+});
+
+describe('textSequences', () => {
+  it('predicts every token but the first once, in windows that overlap by one', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 40 }), fc.integer({ min: 2, max: 9 }), (text, window) => {
+        const whole = endedText(text, renderer);
+        const sequences = textSequences(text, renderer, window);
+        const predicted = sequences.flatMap(({ tokens, predict }) => [...tokens].filter((_, t) => predict[t] === 1));
+        expect(predicted).toEqual([...whole.subarray(1)]);
+        for (const { tokens, predict } of sequences) {
+          expect(tokens.length).toBeLessThanOrEqual(window);
+          expect(predict[0]).toBe(0);
+          expect(tokens.length > 1 || whole.length === 1).toBe(true);
+        }
+      }),
+    );
+    expect(() => textSequences('x', renderer, 1)).toThrow(/windows of 1 tokens/);
   });
 });
 
 describe('rowToExample', () => {
   const options = { inputKey: 'input', applyChatTemplate: false };
+  it('reads calls without words, columns that are null, and the tools, as a list or as JSON', () => {
+    const call = { type: 'function', function: { name: 'f', arguments: '{}' } };
+    const input = [
+      { role: 'user', content: 'x', tool_calls: null },
+      { role: 'assistant', content: null, tool_calls: [call] },
+    ];
+    const messages = [
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: '', tool_calls: [call] },
+    ];
+    expect(rowToExample({ input, tools: null }, options)).toEqual({ messages });
+    expect(rowToExample({ input, tools: [{ a: 1 }] }, options)).toEqual({ messages, tools: [{ a: 1 }] });
+    expect(rowToExample({ input, tools: '[{"a":1}]' }, options)).toEqual({ messages, tools: [{ a: 1 }] });
+    expect(() => rowToExample({ input, tools: '[{' }, options)).toThrow(/column "tools" .* not JSON/);
+    expect(() => rowToExample({ input, tools: 7 }, options)).toThrow(/column "tools" .* got 7/);
+  });
+
   it('reads conversations and pairs', () => {
     const messages = [{ role: 'user', content: 'x' }];
     expect(rowToExample({ input: messages }, options)).toEqual({ messages });
@@ -87,6 +160,8 @@ describe('rowToExample', () => {
     expect(() => rowToExample({ input: 3, output: 'y' }, { ...options, outputKey: 'output' })).toThrow(
       /"input" \(data\.input_key\)/,
     );
+    expect(() => rowToExample({ input: 'x', output: '' }, { ...options, outputKey: 'output' })).toThrow(/got ""/);
+    expect(() => rowToExample({ q: 'x' }, options)).toThrow(/no column "input" \(data\.input_key\); this row has q/);
     expect(() => rowToExample(7, options)).toThrow(/expected a JSON object/);
   });
 });

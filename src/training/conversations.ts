@@ -1,5 +1,6 @@
-import { columnAt, columnsOf } from '../data/columns.ts';
+import { columnAt, columnsOf, preview, type Row, requiredColumn } from '../data/columns.ts';
 import type { LearnerSequence } from '../engines/contracts.ts';
+import { messageOf } from '../episode/failure.ts';
 import type { Message } from '../episode/task.ts';
 import { isMessage } from '../rollout/tasks.ts';
 import type { Renderer } from '../text/renderer.ts';
@@ -11,7 +12,7 @@ import type { Renderer } from '../text/renderer.ts';
 
 /** A prompt and its answers as a conversation, or as text. */
 export type Example =
-  | { readonly messages: readonly Message[] }
+  | { readonly messages: readonly Message[]; readonly tools?: readonly unknown[] | undefined }
   | { readonly prompt: string | readonly Message[]; readonly response: string };
 
 export interface ExampleOptions {
@@ -29,24 +30,60 @@ export interface ExampleOptions {
 export function rowToExample(row: unknown, options: ExampleOptions): Example {
   const { inputKey, outputKey, inputTemplate, applyChatTemplate } = options;
   const columns = columnsOf(row);
-  const input = columnAt(columns, inputKey);
-  const isConversation = Array.isArray(input) && input.length > 0 && input.every(isMessage);
+  const input = requiredColumn(columns, inputKey, 'data.input_key');
+  const messages = conversationOf(input);
   if (outputKey === undefined) {
-    if (isConversation) return { messages: input };
+    if (messages !== undefined) return { messages, ...toolsOf(columns) };
     throw new Error(
-      `column "${inputKey}" (data.input_key) must hold a list of messages {role, content}; for prompt and response columns set data.output_key`,
+      `column "${inputKey}" (data.input_key) must hold a list of messages {role, content}, got ${preview(input)}; for prompt and response columns set data.output_key`,
     );
   }
-  const response = columnAt(columns, outputKey);
+  const response = requiredColumn(columns, outputKey, 'data.output_key');
   if (typeof response !== 'string' || response === '') {
-    throw new Error(`column "${outputKey}" (data.output_key) must hold the text of the response`);
+    throw new Error(
+      `column "${outputKey}" (data.output_key) must hold the text of the response, got ${preview(response)}`,
+    );
   }
-  if (isConversation) return { prompt: input, response };
+  if (messages !== undefined) return { prompt: messages, response };
   if (typeof input !== 'string' || input === '') {
-    throw new Error(`column "${inputKey}" (data.input_key) must hold text or a list of messages {role, content}`);
+    throw new Error(
+      `column "${inputKey}" (data.input_key) must hold text or a list of messages {role, content}, got ${preview(input)}`,
+    );
   }
   const text = inputTemplate === undefined ? input : inputTemplate.replace('{}', () => input);
   return { prompt: applyChatTemplate ? [{ role: 'user', content: text }] : text, response };
+}
+
+/** The messages of a value, a call without words as one with the content ''; undefined for anything else. */
+function conversationOf(value: unknown): readonly Message[] | undefined {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  const messages = value.map(callWithoutWords);
+  return messages.every(isMessage) ? messages : undefined;
+}
+
+/** The OpenAI API has content null where an answer only calls; tables have every column in every message, null or not. */
+function callWithoutWords(message: unknown): unknown {
+  if (typeof message !== 'object' || message === null) return message;
+  const { tool_calls: calls, ...rest } = message as Partial<Message>;
+  const hasCalls = Array.isArray(calls) && calls.length > 0;
+  return { ...rest, ...(hasCalls && { content: rest.content ?? '', tool_calls: calls }) };
+}
+
+/** The tools that a conversation was held with, as chat templates take them: a list, or the JSON of one. */
+function toolsOf(columns: Row): { readonly tools?: readonly unknown[] } {
+  const given = columnAt(columns, 'tools');
+  if (given === undefined || given === null) return {};
+  const tools = typeof given === 'string' ? jsonOf(given) : given;
+  if (Array.isArray(tools)) return { tools };
+  throw new Error(`column "tools" must hold a list of tool schemas or the JSON of one, got ${preview(given)}`);
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`column "tools" holds text that is not JSON (${messageOf(error)})`, { cause: error });
+  }
 }
 
 /**
@@ -54,10 +91,10 @@ export function rowToExample(row: unknown, options: ExampleOptions): Example {
  * predicted in exactly one of them). Answers are predicted with the token that ends them.
  */
 export function exampleSequences(example: Example, renderer: Renderer): LearnerSequence[] {
-  if ('messages' in example) return conversationSequences(example.messages, renderer);
+  if ('messages' in example) return conversationSequences(example, renderer);
   const { prompt, response } = example;
   if (typeof prompt === 'string') return [answerSequence(prompt, response, renderer)];
-  return conversationSequences([...prompt, { role: 'assistant', content: response }], renderer);
+  return conversationSequences({ messages: [...prompt, { role: 'assistant', content: response }] }, renderer);
 }
 
 /** A prompt and one answer to it; nothing but the answer, with the token that ends it, is predicted. */
@@ -66,31 +103,37 @@ export function answerSequence(
   response: string,
   renderer: Renderer,
 ): LearnerSequence {
-  const sequence = new Sequence(typeof prompt === 'string' ? renderer.encode(prompt) : renderer.prompt(prompt));
-  sequence.predict(answerTokens(response, renderer));
+  if (typeof prompt === 'string') {
+    const sequence = new Sequence(renderer.encode(prompt));
+    sequence.predict(endedText(response, renderer));
+    return sequence.finish();
+  }
+  const sequence = new Sequence(renderer.prompt(prompt));
+  sequence.predict(renderer.answer({ earlier: prompt, answer: { role: 'assistant', content: response } }));
   return sequence.finish();
 }
 
-function conversationSequences(messages: readonly Message[], renderer: Renderer): LearnerSequence[] {
+function conversationSequences(
+  { messages, tools }: { readonly messages: readonly Message[]; readonly tools?: readonly unknown[] | undefined },
+  renderer: Renderer,
+): LearnerSequence[] {
   const answers = messages.flatMap((message, i) => (message.role === 'assistant' ? [i] : []));
   const first = answers[0];
   if (first === undefined) throw new Error('the conversation has no message of the role assistant to learn from');
+  const shown = tools === undefined ? {} : { tools };
   const finished: LearnerSequence[] = [];
-  let sequence = new Sequence(renderer.prompt(messages.slice(0, first)));
+  let sequence = new Sequence(renderer.prompt(messages.slice(0, first), shown));
   answers.forEach((index, i) => {
     const answer = messages[index]!;
-    if (answer.tool_calls !== undefined) {
-      throw new Error('tool_calls cannot be learned from as they are; write the call as the content of the message');
+    const earlier = messages.slice(0, index);
+    if (answer.content === '' && answer.tool_calls === undefined) {
+      throw new Error(`message ${index + 1} of the conversation is an answer without content and tool_calls`);
     }
-    sequence.predict(answerTokens(answer.content, renderer));
+    sequence.predict(renderer.answer({ earlier, answer, ...shown }));
     const next = answers[i + 1];
     if (next === undefined) return;
-    const delta = renderer.extend({
-      context: sequence.tokens(),
-      earlier: messages.slice(0, index),
-      answer,
-      added: messages.slice(index + 1, next),
-    });
+    const added = messages.slice(index + 1, next);
+    const delta = renderer.extend({ context: sequence.tokens(), earlier, answer, added, ...shown });
     if (delta.kind === 'append') {
       sequence.feed(delta.tokens);
     } else {
@@ -101,14 +144,24 @@ function conversationSequences(messages: readonly Message[], renderer: Renderer)
   return [...finished, sequence.finish()];
 }
 
-/** A text without a prompt: all of it, with the token that ends it, is predicted but the first, which nothing precedes. */
-export function textSequence(text: string, renderer: Renderer): LearnerSequence {
-  const tokens = answerTokens(text, renderer);
-  return { tokens, predict: Uint8Array.from(tokens, (_, t) => (t > 0 ? 1 : 0)) };
+/**
+ * A text without a prompt: all of it, with the token that ends it, is predicted but the first token, which nothing
+ * precedes. Cut into windows of at most `window` tokens, each beginning with the last token of the one before, so that
+ * every token is predicted once.
+ */
+export function textSequences(text: string, renderer: Renderer, window: number): LearnerSequence[] {
+  if (window < 2) throw new Error(`windows of ${window} tokens hold nothing to predict; give at least 2`);
+  const tokens = endedText(text, renderer);
+  const sequences: LearnerSequence[] = [];
+  for (let start = 0; start === 0 || start + 1 < tokens.length; start += window - 1) {
+    const part = tokens.slice(start, start + window);
+    sequences.push({ tokens: part, predict: Uint8Array.from(part, (_, t) => (t > 0 ? 1 : 0)) });
+  }
+  return sequences;
 }
 
-/** The answer as a policy would sample it: its text, then the token that ends a turn. */
-function answerTokens(content: string, renderer: Renderer): Int32Array {
+/** Text as a policy would sample it: its tokens, then the one that ends a text. */
+export function endedText(content: string, renderer: Renderer): Int32Array {
   const end = renderer.stopTokens[0];
   if (end === undefined) throw new Error('the tokenizer names no end-of-sequence token, so answers cannot end');
   return Int32Array.from([...renderer.encode(content), end]);

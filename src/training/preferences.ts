@@ -3,7 +3,7 @@ import type { LearnerSequence } from '../engines/contracts.ts';
 import type { Message } from '../episode/task.ts';
 import { isMessage } from '../rollout/tasks.ts';
 import type { Renderer } from '../text/renderer.ts';
-import { answerSequence, textSequence } from './conversations.ts';
+import { answerSequence, textSequences } from './conversations.ts';
 
 /** Two answers to one prompt, of which the first is preferred. */
 export interface Preference {
@@ -61,7 +61,9 @@ export function rowToPreference(row: unknown, options: PreferenceOptions): Prefe
 /** Both answers as a policy would be fed and sample them. */
 export function preferencePair({ prompt, chosen, rejected, margin }: Preference, renderer: Renderer): PreferencePair {
   const sequence = (answer: string) =>
-    prompt === '' ? textSequence(answer, renderer) : answerSequence(prompt, answer, renderer);
+    prompt === ''
+      ? textSequences(answer, renderer, Number.POSITIVE_INFINITY)[0]!
+      : answerSequence(prompt, answer, renderer);
   return { chosen: sequence(chosen), rejected: sequence(rejected), margin };
 }
 

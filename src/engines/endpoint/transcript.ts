@@ -22,6 +22,7 @@ export function transcriptRenderer(): Renderer {
     encode,
     decode: (tokens, { special = false } = {}) => decode(tokens, special),
     prompt: messages => Int32Array.from([...messages.flatMap(message), begin('assistant')]),
+    answer: ({ answer }) => Int32Array.from([...encode(answer.content), END]),
     extend: ({ context, added }) => ({
       kind: 'append',
       tokens: Int32Array.from([
