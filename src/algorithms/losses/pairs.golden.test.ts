@@ -10,7 +10,6 @@ import { preferenceLoss } from './preference.ts';
 
 interface Expected {
   readonly loss: number;
-  readonly gradient: never;
   readonly acc?: number;
   readonly chosen_reward?: number;
   readonly reject_reward?: number;

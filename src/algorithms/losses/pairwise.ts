@@ -24,21 +24,24 @@ export function pairwiseLoss(options: { readonly type?: PairwiseType } = {}): Lo
     entropy: false,
     values: true,
     build(ops, context) {
-      const { direction, margin, weights } = context.inputs as Record<string, NonNullable<typeof context.values>>;
+      const input = (name: string) => context.inputs[name]!;
       const values = context.values!;
       const zero = ops.constant(0);
-      const difference = ops.sequenceSum(ops.mul(direction!, values));
-      const lead = type === 'sigmoid' ? ops.sub(difference, margin!) : difference;
-      const loss = ops.sum(ops.mul(weights!, ops.softplus(ops.neg(lead))));
+      const difference = ops.sequenceSum(ops.mul(input('direction'), values));
+      const lead = type === 'sigmoid' ? ops.sub(difference, input('margin')) : difference;
+      const loss = ops.sum(ops.mul(input('weights'), ops.softplus(ops.neg(lead))));
       // The weights of a pair add up to 1 / pairs, so that those of one side are half a mean.
-      const mean = (side: typeof values) =>
-        ops.mul(ops.constant(2), ops.sum(ops.mul(weights!, ops.mul(ops.less(zero, side), values))));
+      const isChosen = ops.less(zero, input('direction'));
+      const mean = (chosen: boolean) => {
+        const side = chosen ? ops.where(isChosen, values, zero) : ops.where(isChosen, zero, values);
+        return ops.mul(ops.constant(2), ops.sum(ops.mul(input('weights'), side)));
+      };
       return {
         loss,
         metrics: {
-          acc: ops.sum(ops.mul(weights!, ops.less(zero, difference))),
-          chosen_reward: mean(direction!),
-          reject_reward: mean(ops.neg(direction!)),
+          acc: ops.sum(ops.mul(input('weights'), ops.less(zero, difference))),
+          chosen_reward: mean(true),
+          reject_reward: mean(false),
         },
       };
     },
