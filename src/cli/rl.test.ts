@@ -103,6 +103,35 @@ describe('rl', () => {
     expect(lines('second/config.yaml')).toEqual(lines('first/config.yaml'));
   });
 
+  it('says at its end how faithfully a recorded agent was trained on, by the names the program asks for', async () => {
+    const program = `export async function agent({ task, baseURL, apiKey }) {
+      const messages = [{ role: 'user', content: task.prompt }];
+      const ask = async () => {
+        const body = JSON.stringify({ model: 'gpt-x', messages, temperature: 0.3 });
+        const headers = { authorization: 'Bearer ' + apiKey };
+        const reply = await (await fetch(baseURL + '/chat/completions', { method: 'POST', headers, body })).json();
+        return reply.choices[0].message;
+      };
+      messages.push(await ask(), { role: 'user', content: 'more' });
+      return (await ask()).content.startsWith(task.label) ? 1 : 0;
+    }`;
+    writeFileSync(join(cwd, 'program.mjs'), program);
+    const argv = RL.filter(word => !['--reward.remote_url', 'reward.mjs'].includes(word));
+    const own = ['--train.agent_func_path', 'program.mjs', '--agent.models', 'gpt-x', '--train.max_steps', '1'];
+    const { context, written } = contextOf(rlOptions, [
+      ...argv,
+      ...own,
+      '--run.dir',
+      'run',
+      '--eval.report',
+      'turns=turns',
+    ]);
+    await reinforce(context, open);
+    expect(written.join('')).toMatch(
+      /32 recorded episodes: 100\.0 % of \d+ tokens of history replayed as sampled; recorded and replayed log-probs differ by at most \S+ nats; branches: none; 64 answers sampled as the run does/,
+    );
+  });
+
   it('interrupted it says how to continue, and continues', async () => {
     await reinforce(contextOf(rlOptions, [...RL, '--run.dir', 'whole']).context, open);
     const { context, written, stop } = contextOf(rlOptions, [...RL, '--run.dir', 'run']);

@@ -79,6 +79,51 @@ it('opens no more episodes than it may', async () => {
   third.close();
 });
 
+describe('too many requests at the same time', () => {
+  /** Sends one more than the limit to a policy that answers when it is let go. Returns the status of each. */
+  async function flood(limited: RecordingServer, requests: number): Promise<number[]> {
+    let letGo: () => void = () => undefined;
+    const held = new Promise<void>(resolve => {
+      letGo = resolve;
+    });
+    let under = 0;
+    const policy = {
+      ...context.policy,
+      generate: (request: Parameters<typeof context.policy.generate>[0]) => {
+        under += 1;
+        if (under === requests) letGo();
+        return held.then(() => context.policy.generate(request));
+      },
+    };
+    const statuses: number[] = [];
+    await recordEpisode(task, { ...context, policy }, async session => {
+      const at = limited.open(new Recording(session));
+      const ask = async (content: string) => {
+        const reply = await send(`${at.baseURL}/chat/completions`, at.apiKey, {
+          ...question,
+          messages: [{ role: 'user', content }],
+        });
+        if (reply.status === 429) {
+          expect(reply.json().error.type).toBe('rate_limit_error');
+          letGo();
+        }
+        statuses.push(reply.status);
+      };
+      await Promise.all(Array.from({ length: requests }, (_, i) => ask(`q${i}`)));
+      at.close();
+      return { kind: 'done' };
+    });
+    return statuses.sort();
+  }
+
+  it('are refused by the server, and by each episode', async () => {
+    const small = await RecordingServer.start({ maxConcurrent: 3 });
+    expect(await flood(small, 4)).toEqual([200, 200, 200, 429]);
+    await small.close();
+    expect(await flood(server, 65)).toEqual([...Array.from({ length: 64 }, () => 200), 429]);
+  });
+});
+
 describe('a bad request', () => {
   it.each<[string, unknown, number, RegExp]>([
     ['malformed JSON', '{"model":', 400, /not valid JSON/],
