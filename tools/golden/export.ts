@@ -16,7 +16,8 @@ import { Model } from '../../src/engines/onnx/model.ts';
 import { packedPositions } from '../../src/engines/onnx/positions.ts';
 import { Session } from '../../src/engines/onnx/session.ts';
 import { writeSafetensors } from '../../src/nn/checkpoint/safetensors.ts';
-import { trainingForm, valueForm, weightInputs } from '../../src/nn/models/decoder.ts';
+import { trainingForm, valueForm } from '../../src/nn/models/decoder.ts';
+import { weightInputs } from '../../src/nn/models/weights.ts';
 import { emit } from '../../src/nn/onnx.ts';
 import { GOLDEN_MODELS, golden, SCORE_MODELS, scoreGolden } from '../../tests/support/goldens.ts';
 

@@ -1,6 +1,6 @@
 import type { Node } from '../../nn/graph.ts';
-import type { Weights } from '../../nn/models/decoder.ts';
 import { type Parameter, parameterCount, view } from '../../nn/models/parameters.ts';
+import type { Weights } from '../../nn/models/weights.ts';
 import type { HeadBlocks } from './head-blocks.ts';
 
 /** Graph output: the gradient of the rows of the embedding that were read, one for each token. */

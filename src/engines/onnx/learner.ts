@@ -1,6 +1,7 @@
 import { gradients } from '../../nn/derivative.ts';
 import { input, type Node } from '../../nn/graph.ts';
-import { trainingForm, valueForm, type Weights, weightInputs } from '../../nn/models/decoder.ts';
+import { trainingForm, valueForm } from '../../nn/models/decoder.ts';
+import { type Weights, weightInputs } from '../../nn/models/weights.ts';
 import { emit } from '../../nn/onnx.ts';
 import type { ForwardResult, LearnerBatch, LossBatch, OptimizerStepResult } from '../contracts.ts';
 import { checkSequence, inputTokens, microBatches, type PackedBatch, packBatch } from './batch.ts';

@@ -1,4 +1,3 @@
-import { type Weights, weightInputs } from '../../nn/models/decoder.ts';
 import {
   fixedWeights,
   floatWeights,
@@ -9,6 +8,7 @@ import {
   TIED_HEAD,
 } from '../../nn/models/policy-weights.ts';
 import { decodeForm, prefillForm } from '../../nn/models/sampling.ts';
+import { type Weights, weightInputs } from '../../nn/models/weights.ts';
 import { type EmittedModel, emit } from '../../nn/onnx.ts';
 import type { SamplingDType } from './dtype.ts';
 import { int8Saturates } from './int8-probe.ts';

@@ -15,7 +15,8 @@ import { packedPositions } from '../../engines/onnx/positions.ts';
 import { OnnxSamplerCore } from '../../engines/onnx/sampler.ts';
 import { Session } from '../../engines/onnx/session.ts';
 import { emit } from '../onnx.ts';
-import { trainingForm, weightInputs } from './decoder.ts';
+import { trainingForm } from './decoder.ts';
+import { weightInputs } from './weights.ts';
 
 /** Absolute, on logits and log-probabilities: the bar against Transformers. */
 const LOGIT_TOLERANCE = 1e-4;

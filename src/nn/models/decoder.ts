@@ -1,4 +1,3 @@
-import type { FrozenDType } from '../frozen.ts';
 import { input, type Node, recomputed, scalar } from '../graph.ts';
 import { add, gatherRows, geluTanh, linear, mul, reshape, rmsNorm, silu, slice } from '../ops.ts';
 import { type LayerInputs, normWeight } from './attention.ts';
@@ -6,9 +5,9 @@ import type { DecoderConfig } from './families.ts';
 import { baseLinear } from './frozen-base.ts';
 import { blockLogits, type TokenPredictions, tokenPredictions } from './head.ts';
 import { kindInput } from './layers.ts';
-import { type Adapter, adapt } from './lora.ts';
-import type { Parameter } from './parameters.ts';
+import { adapt } from './lora.ts';
 import { maskInput, maskShape, PLACES, ROW_CLASSES, rowAttention, TOKENS } from './row-attention.ts';
+import type { Weights } from './weights.ts';
 
 /**
  * The decoder as a graph that is trained: whole sequences, packed, with tokens or values as its result. Weights are read
@@ -17,30 +16,6 @@ import { maskInput, maskShape, PLACES, ROW_CLASSES, rowAttention, TOKENS } from 
  * Symbols: N packed tokens, M places of their keys, P predicted positions, B rows, V vocabulary; R is
  * the number of rotated elements of a head.
  */
-
-export interface Weights {
-  (name: string): Node;
-  /** Changes the projections that it adapts. */
-  readonly adapter?: Adapter | undefined;
-  /** Names of the blocks of rows under which a matrix is given (see `rowBlocks`). */
-  readonly blocks?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** What the matrices of layers are kept in where that is not float32 (see frozen-base.ts). */
-  readonly frozen?: FrozenDType | undefined;
-}
-
-/** Graph inputs for every parameter of the layout, those of the adapter among them, under the parameter's name. */
-export function weightInputs(
-  layout: readonly Parameter[],
-  { adapter, blocks, frozen }: Pick<Weights, 'adapter' | 'blocks' | 'frozen'> = {},
-): Weights {
-  const nodes = new Map(layout.map(({ name, shape }) => [name, input(name, shape)]));
-  const find = (name: string) => {
-    const node = nodes.get(name);
-    if (node === undefined) throw new Error(`the model has no parameter '${name}'`);
-    return node;
-  };
-  return Object.assign(find, { adapter, blocks, frozen });
-}
 
 type Attend = (qkv: Node, layer: number) => Node;
 

@@ -1,8 +1,8 @@
 import { type FrozenMatrix, frozenSizes } from '../frozen.ts';
 import { input, type Node } from '../graph.ts';
 import { add, frozenLinear, linear } from '../ops.ts';
-import type { Weights } from './decoder.ts';
 import { isMatrixOfLayer } from './parameters.ts';
+import type { Weights } from './weights.ts';
 
 /**
  * The base of an adapter with the matrices of its layers in 8 or 4 bits. As in QLoRA the embedding and the vocabulary's

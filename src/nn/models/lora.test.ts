@@ -12,9 +12,10 @@ import { packedPositions } from '../../engines/onnx/positions.ts';
 import { Session } from '../../engines/onnx/session.ts';
 import { openCheckpoint } from '../checkpoint/directory.ts';
 import { emit } from '../onnx.ts';
-import { trainingForm, valueForm, weightInputs } from './decoder.ts';
+import { trainingForm, valueForm } from './decoder.ts';
 import { adapterOf, initialiseAdapter, mergedTensors } from './lora.ts';
 import { parameterCount, tensorPlaces, view } from './parameters.ts';
+import { weightInputs } from './weights.ts';
 
 /** Absolute on logits and values, of the largest element on gradients: the bar against PEFT. */
 const TOLERANCE = 1e-4;

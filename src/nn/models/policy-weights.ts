@@ -1,10 +1,11 @@
 import { input, type Node } from '../graph.ts';
 import { linear } from '../ops.ts';
 import { quantizedLinear, quantizeWeights } from '../runtime-ops.ts';
-import { headName, type Weights } from './decoder.ts';
+import { headName } from './decoder.ts';
 import type { DecoderConfig } from './families.ts';
 import { baseLinear } from './frozen-base.ts';
 import { type Adapter, adapt, mergedWeight } from './lora.ts';
+import type { Weights } from './weights.ts';
 
 /** How the sampling forms read the policy: its vectors and embedding by name, its matrices as what they do. */
 export interface PolicyWeights {

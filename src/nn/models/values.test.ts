@@ -12,11 +12,12 @@ import { gradients } from '../derivative.ts';
 import { input, scalar } from '../graph.ts';
 import { emit } from '../onnx.ts';
 import { mean, mul, square, sub } from '../ops.ts';
-import { trainingForm, valueForm, weightInputs } from './decoder.ts';
+import { trainingForm, valueForm } from './decoder.ts';
 import { decoderConfig, scoreConfig } from './families.ts';
 import { initialise, parameterLayout } from './parameters.ts';
 import { fixedWeights } from './policy-weights.ts';
 import { decodeForm } from './sampling.ts';
+import { weightInputs } from './weights.ts';
 
 /** Absolute on values, of the largest element on gradients: the bar against Transformers. */
 const TOLERANCE = 1e-4;
