@@ -108,9 +108,8 @@ const agentsRun = async (question: string, at: RecordedRun, api: 'chat' | 'respo
 
 async function anthropicLoop(question: string, { baseURL, apiKey }: RecordedRun, stream: boolean): Promise<string> {
   const api = new Anthropic({ baseURL, apiKey }).messages;
-  const tools = [
-    { name: 'add', description, input_schema: { type: 'object' as const, ...z.toJSONSchema(parameters) } },
-  ];
+  const schema = z.toJSONSchema(parameters) as unknown as Anthropic.Tool.InputSchema;
+  const tools = [{ name: 'add', description, input_schema: schema }];
   const messages: Anthropic.MessageParam[] = [{ role: 'user', content: question }];
   for (;;) {
     const body = { model: 'policy', max_tokens: 400, messages, tools } as const;
