@@ -23,6 +23,8 @@ const PIPELINES: Readonly<Record<string, PipelineChoice>> = {
     PARTIAL_CACHES.map(partial => [`partial, ${partial}`, { overlap: { maxStaleness: 1, partial } }]),
   ),
 };
+/** The first weights, which nobody trains. */
+const fresh = abcPolicy().bigram.learner;
 const tasks = Array.from({ length: 4 }, (_, i) => ({ prompt: `say ${i}:`, label: 'a' }));
 
 it.each(Object.keys(PIPELINES))(
@@ -31,7 +33,6 @@ it.each(Object.keys(PIPELINES))(
     for (const [mode, make] of Object.entries(MODES)) {
       for (const name of ESTIMATOR_NAMES) {
         const { engine, bigram } = abcPolicy();
-        const fresh = abcPolicy().bigram.learner;
         const made = estimator(name);
         const algorithm = createAlgorithm({ name, estimator: made, objective: ppoObjective({ clip: [0.2, 0.2] }) });
         const critic = made.needsCritic ? { critic: { model: tableCritic(260), learningRate: 0.1 } } : {};

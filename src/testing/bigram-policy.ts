@@ -150,12 +150,14 @@ function bigramLearner(table: BigramTable, contextLength: number): Learner {
     async optimizerStep({ lr }) {
       if (!(lr >= 0 && Number.isFinite(lr))) throw new Error(`the learning rate is ${lr}; it must be a number ≥ 0`);
       if (!accumulated) throw new Error('an optimizer step needs a gradient: call forwardBackward first');
-      const gradNorm = Math.sqrt(gradient.reduce((sum, d) => sum + d * d, 0));
+      let squares = 0;
+      for (let i = 0; i < gradient.length; i++) squares += gradient[i]! ** 2;
+      const gradNorm = Math.sqrt(squares);
       if (!Number.isFinite(gradNorm)) {
         forget();
         throw new Error(`the gradient norm is ${gradNorm}; the update was refused and the weights are as before`);
       }
-      for (const [i, d] of gradient.entries()) table.logits[i]! -= lr * d;
+      for (let i = 0; i < gradient.length; i++) table.logits[i]! -= lr * gradient[i]!;
       forget();
       version += 1;
       return { gradNorm, lr };
