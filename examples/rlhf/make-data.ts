@@ -5,7 +5,7 @@
  *
  * A prompt is `<` and four different digits, an answer these digits in some order. demonstrations.jsonl answers in a
  * random order. pairs.jsonl and held-out-pairs.jsonl have two answers each, of which readers chose one: the one that they
- * like more (true-preference.js), but one time in ten the other. One answer in six has a wrong digit. tasks.jsonl
+ * like more (true-preference.js), but one time in ten the other. One answer in three has a wrong digit. tasks.jsonl
  * and test.jsonl are prompts; those of test.jsonl and held-out-pairs.jsonl occur nowhere else.
  */
 import { writeFileSync } from 'node:fs';
@@ -19,10 +19,10 @@ const LENGTH = 4;
 const TASKS = 1200;
 const TEST = 200;
 const DEMONSTRATIONS = 3000;
-const PAIRS = 3000;
+const PAIRS = 6000;
 const HELD_OUT_PAIRS = 400;
 const WRONG_LABELS = 0.1;
-const WRONG_DIGITS = 1 / 6;
+const WRONG_DIGITS = 1 / 3;
 
 const random = xoroshiro128plus(0);
 const pick = (from: number) => uniformInt(random, 0, from - 1);
