@@ -4,6 +4,7 @@ import { ConfigError } from '../config/error.ts';
 import { chooseFiles } from '../data/choose.ts';
 import { columnsOf, requiredColumn } from '../data/columns.ts';
 import { type DataFiles, localFiles } from '../data/files.ts';
+import { loadRows } from '../data/load.ts';
 import { type MalformedRow, MalformedRows } from '../data/malformed.ts';
 import { mixRows } from '../data/mixture.ts';
 import { parseReference } from '../data/reference.ts';
@@ -91,6 +92,30 @@ export async function loadMixture<T>(
   }
   return faultsOfUser(() => (probabilities ? mixRows(lists, probabilities) : concatRows(lists)));
 }
+
+/** Examples of the rows of datasets. A counter takes the rows that cannot be used, however many there are. */
+export function loadExampleRows<E>(
+  mixing: Mixing,
+  read: (row: unknown) => E,
+  policy: RowPolicy | { malformed: number },
+  surroundings: DatasetSurroundings,
+): Promise<Rows<E>> {
+  const { limit } = mixing;
+  if (!('malformed' in policy)) {
+    return loadMixture(mixing, policy, surroundings, ({ files }, _several, onMalformed) =>
+      loadRows(files, { map: read, limit, onMalformed }),
+    );
+  }
+  return loadMixture(mixing, COUNT_ALL, surroundings, ({ files }, _several, onMalformed) => {
+    const count = (row: MalformedRow) => {
+      policy.malformed += 1;
+      onMalformed?.(row);
+    };
+    return loadRows(files, { map: read, limit, onMalformed: count });
+  });
+}
+
+const COUNT_ALL: RowPolicy = { 'data.on_malformed': 'skip', 'data.max_malformed': Number.POSITIVE_INFINITY };
 
 /** One dataset. Rows that are left out are told on `stderr`. */
 async function loadDataset<T>(

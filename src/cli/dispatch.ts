@@ -25,6 +25,7 @@ export const COMMANDS: Commands = {
   sft: { summary: 'Train a policy on demonstrations', load: () => import('./sft.ts') },
   rm: { summary: 'Train a reward model on pairs of answers', load: () => import('./rm.ts') },
   dpo: { summary: 'Train a policy on pairs of answers', load: () => import('./dpo.ts') },
+  data: { summary: 'Show what a model sees of a dataset', load: () => import('./data.ts') },
   eval: { summary: 'Evaluate a policy on tasks', load: () => import('./eval.ts') },
   play: { summary: 'Play an environment yourself', load: () => import('./play.ts') },
   generate: { summary: 'Let a policy answer a prompt', load: () => import('./generate.ts') },

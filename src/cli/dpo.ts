@@ -4,7 +4,7 @@ import { dpo } from '../training/dpo.ts';
 import type { PreferencePair } from '../training/preferences.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { locateModel } from './model.ts';
-import { pairReader } from './pairs.ts';
+import { pairReading } from './pairs.ts';
 import { engineSettings, trainOnRows } from './supervised.ts';
 
 type DpoContext = CommandContext<typeof dpoOptions>;
@@ -49,13 +49,14 @@ export function preferPairs(context: DpoContext, open: () => Promise<DpoModels>)
     nllCoefficient: values['model.nll_loss_coef'],
   };
   const lengthNormalized = values['model.length_norm_enable'];
-  return trainOnRows<PreferencePair>('dpo', context, async () => {
+  const text = pairReading(values, contextLength => contextLength);
+  return trainOnRows<PreferencePair>('dpo', context, text, async () => {
     const { policy, reference } = await open();
     const { learner, renderer } = policy;
     return {
       name: 'dpo',
       options: dpoOptions,
-      read: pairReader(values, renderer, learner.contextLength),
+      text: { renderer, contextLength: learner.contextLength },
       train: options => dpo({ learner, reference, loss, lengthNormalized, ...options }),
       finish: directory => learner.export(directory),
       shows: {

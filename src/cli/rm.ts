@@ -6,7 +6,7 @@ import type { Renderer } from '../text/renderer.ts';
 import type { PreferencePair } from '../training/preferences.ts';
 import { evaluateRewardModel, trainRewardModel } from '../training/reward-model.ts';
 import { type CommandContext, defineCommand } from './command.ts';
-import { pairReader } from './pairs.ts';
+import { pairReading } from './pairs.ts';
 import { engineSettings, trainOnRows } from './supervised.ts';
 
 type RmContext = CommandContext<typeof rmOptions>;
@@ -39,13 +39,14 @@ async function openScorer(context: RmContext): Promise<Scorer> {
 export function trainScorer(context: RmContext, open: () => Promise<Scorer>): Promise<undefined> {
   const { 'model.loss_type': loss, 'train.batch_size': batchSize } = context.values;
   const marginKey = context.values['model.margin_loss_enable'] ? context.values['data.margin_key'] : undefined;
-  return trainOnRows<PreferencePair>('rm', context, async () => {
+  // The score is read behind the last token, which takes a place of its own.
+  const text = pairReading({ ...context.values, marginKey }, contextLength => contextLength - 1);
+  return trainOnRows<PreferencePair>('rm', context, text, async () => {
     const { critic, renderer } = await open();
     return {
       name: 'rm',
       options: rmOptions,
-      // The score is read behind the last token, which takes a place of its own.
-      read: pairReader({ ...context.values, marginKey }, renderer, critic.contextLength - 1),
+      text: { renderer, contextLength: critic.contextLength },
       train: options => trainRewardModel({ critic, loss, ...options }),
       finish: async (directory, { examples, heldOut }) => {
         const pairs = heldOut ?? beginningOf(examples);

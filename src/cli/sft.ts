@@ -1,9 +1,9 @@
 import { sftOptions } from '../config/sft.ts';
 import type { PolicyEngine } from '../engines/contracts.ts';
-import { exampleSequences, rowToExample } from '../training/conversations.ts';
 import { type Demonstration, sft } from '../training/sft.ts';
 import { type CommandContext, defineCommand } from './command.ts';
-import { engineSettings, trainOnRows } from './supervised.ts';
+import { demonstrationReader, refuseBesidePretraining } from './demonstrations.ts';
+import { engineSettings, type Reading, trainOnRows } from './supervised.ts';
 
 type SftContext = CommandContext<typeof sftOptions>;
 
@@ -23,25 +23,20 @@ async function openPolicy(context: SftContext): Promise<PolicyEngine> {
 /** The command; `open` makes the engine. */
 export function fineTune(context: SftContext, open: () => Promise<PolicyEngine>): Promise<undefined> {
   const { values } = context;
-  const columns = {
-    inputKey: values['data.input_key'],
-    outputKey: values['data.output_key'],
-    inputTemplate: values['data.input_template'],
-    applyChatTemplate: values['data.apply_chat_template'],
+  refuseBesidePretraining(values);
+  const text: Reading<Demonstration> = {
+    read: ({ renderer, contextLength }) => demonstrationReader(values, renderer, contextLength),
+    shown: sequences => sequences.map(sequence => ({ name: '', sequence })),
+    marks: 'trained tokens',
   };
-  return trainOnRows<Demonstration>('sft', context, async () => {
+  return trainOnRows<Demonstration>('sft', context, text, async () => {
     const policy = await open();
     const { learner, renderer } = policy;
     const shown = [{ metric: 'gpt_loss', label: 'loss' }];
     return {
       name: 'sft',
       options: sftOptions,
-      read: row => {
-        const sequences = exampleSequences(rowToExample(row, columns), renderer);
-        const length = Math.max(...sequences.map(({ tokens }) => tokens.length));
-        if (length <= learner.contextLength) return sequences;
-        throw new Error(`the example has ${length} tokens and the model sees ${learner.contextLength}; shorten it`);
-      },
+      text: { renderer, contextLength: learner.contextLength },
       train: options => sft({ learner, ...options }),
       finish: directory => learner.export(directory),
       shows: { live: shown, results: shown },

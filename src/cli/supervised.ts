@@ -1,16 +1,18 @@
 import { lastingOptions } from '../config/resume.ts';
-import type { supervisedOptions } from '../config/supervised.ts';
-import { loadRows } from '../data/load.ts';
-import type { Rows } from '../data/rows.ts';
+import type { datasetOptions, supervisedOptions } from '../config/supervised.ts';
+import { mapRows, type Rows } from '../data/rows.ts';
+import type { modelOptions } from '../engines/onnx/options.ts';
 import type { Options, Values } from '../options/option.ts';
+import type { Renderer } from '../text/renderer.ts';
 import type { RunEnd } from '../tracking/contracts.ts';
 import { fanOut } from '../tracking/fan-out.ts';
 import { jsonlTracker } from '../tracking/jsonl.ts';
 import { newestCheckpoint } from '../training/checkpoint.ts';
 import { type SupervisedOptions, type SupervisedStep, supervisedSteps } from '../training/supervised.ts';
 import type { CommandContext } from './command.ts';
-import { loadMixture, type Mixing } from './datasets.ts';
+import { loadExampleRows, type Mixing } from './datasets.ts';
 import { displayOf } from './display.ts';
+import { type ShownPart, showExamples } from './dry-run.ts';
 import { locateModel, loraOf, muonOf } from './model.ts';
 import { type ResumePoint, resumePoint } from './resume.ts';
 import { howToContinue } from './rl-report.ts';
@@ -21,13 +23,29 @@ import { trackersFromOptions } from './trackers.ts';
 /** A command that trains on rows of a file. */
 export type SupervisedContext = CommandContext<typeof supervisedOptions>;
 
+type ModelName = Values<Pick<typeof modelOptions, 'model.model_name_or_path' | 'model.model_revision'>>;
+
+/** What a model reads, and how much of it. */
+export interface ReaderOfText {
+  readonly renderer: Renderer;
+  readonly contextLength: number;
+}
+
+/** How rows become examples, and how those are shown. */
+export interface Reading<E> {
+  /** Makes an example of a row; throws for one that cannot be used. */
+  readonly read: (text: ReaderOfText) => (row: unknown) => E;
+  readonly shown: (example: E) => readonly ShownPart[];
+  /** What the marked tokens are; without it none are. */
+  readonly marks?: string;
+}
+
 /** What such a command has of its own. */
 export interface SupervisedCommand<E> {
   readonly name: 'sft' | 'rm' | 'dpo';
   /** Every option of the command, for its `config.yaml`. */
   readonly options: Options;
-  /** An example of a row; throws for one that cannot be used. */
-  readonly read: (row: unknown) => E;
+  readonly text: ReaderOfText;
   readonly train: (options: SupervisedOptions<E>) => AsyncGenerator<SupervisedStep>;
   /** Writes the model after the last step. */
   readonly finish: (directory: string, data: Examples<E>) => Promise<void>;
@@ -61,20 +79,52 @@ export async function engineSettings({ values, ...surroundings }: SupervisedCont
   };
 }
 
+/** What the model of a command reads, without its weights. */
+export async function readerOfText(
+  { 'model.model_name_or_path': source, 'model.model_revision': revision }: ModelName,
+  surroundings: Pick<SupervisedContext, 'cwd' | 'stderr' | 'interrupt'>,
+): Promise<ReaderOfText> {
+  const { loadRenderer } = await import('../text/chat-renderer.ts');
+  const { readConfig } = await import('../nn/checkpoint/directory.ts');
+  const model = await locateModel(source, revision, surroundings);
+  return { renderer: await loadRenderer(model), contextLength: readConfig(model).config.maxPositions };
+}
+
+/** Shows what training would read; rows that cannot be used are counted, however many there are. */
+export async function dryRun<E>(
+  reading: Reading<E>,
+  mixing: Mixing,
+  context: Pick<SupervisedContext, 'cwd' | 'stdout' | 'stderr' | 'interrupt'> & {
+    readonly values: ModelName;
+  },
+  samples = SAMPLES,
+): Promise<undefined> {
+  const text = await readerOfText(context.values, context);
+  const counter = { malformed: 0 };
+  const examples = await loadExampleRows(mixing, reading.read(text), counter, context);
+  const { malformed } = counter;
+  const parts = mapRows(examples, reading.shown);
+  showExamples(parts, { codec: text.renderer, malformed, samples, marks: reading.marks }, context.stdout);
+}
+
+const SAMPLES = 3;
+
 /** The command, from its options to the model; `open` makes the engine and what is done with it. */
 export async function trainOnRows<E>(
   name: 'sft' | 'rm' | 'dpo',
   context: SupervisedContext,
+  reading: Reading<E>,
   open: () => Promise<SupervisedCommand<E> & { readonly close: () => Promise<void> }>,
 ): Promise<undefined> {
   const { values, cwd, env = {}, configFile, stderr } = context;
+  if (values.dry_run) return dryRun(reading, mixingOf(values), context);
   const began = performance.now();
   const openTrackers = trackersFromOptions(values, { env, cwd });
   const run = runDirectory(values, { command: name, configFile, cwd });
   const from = await resumePoint(run, values, stderr);
   const command = await open();
   try {
-    const data = await loadExamples(command.read, context);
+    const data = await loadExamples(reading.read(command.text), context);
     const notice = (message: string) => stderr.write(`${message}\n`);
     const resume = values['ckpt.load_enable'];
     const lock = await openRunDirectory(run, command.options, values as Values<Options>, { resume, notice });
@@ -90,20 +140,21 @@ export async function trainOnRows<E>(
 
 async function loadExamples<E>(read: (row: unknown) => E, context: SupervisedContext): Promise<Examples<E>> {
   const { values } = context;
-  const load = (mixing: Mixing): Promise<Rows<E>> =>
-    loadMixture(mixing, values, context, ({ files }, _several, onMalformed) =>
-      loadRows(files, { map: read, limit: mixing.limit, onMalformed }),
-    );
-  const examples = await load({
+  const examples = await loadExampleRows(mixingOf(values), read, values, context);
+  const datasets = values['eval.dataset'];
+  if (datasets === undefined) return { examples, heldOut: undefined };
+  const heldOut = { datasets, split: values['eval.split'], usual: 'test', limit: values['eval.max_samples'] };
+  return { examples, heldOut: await loadExampleRows(heldOut, read, values, context) };
+}
+
+/** The rows that are trained on. */
+export function mixingOf(values: Values<typeof datasetOptions> & { readonly 'data.max_samples'?: number | undefined }) {
+  return {
     datasets: values['data.dataset'],
     probabilities: values['data.dataset_probs'],
     split: values['data.dataset_split'],
     limit: values['data.max_samples'],
-  });
-  const datasets = values['eval.dataset'];
-  if (datasets === undefined) return { examples, heldOut: undefined };
-  const limit = values['eval.max_samples'];
-  return { examples, heldOut: await load({ datasets, split: values['eval.split'], usual: 'test', limit }) };
+  };
 }
 
 interface Job<E> {

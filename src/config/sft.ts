@@ -4,9 +4,8 @@ import { dataOptions } from '../rollout/options.ts';
 import { compose, pick } from './compose.ts';
 import { supervisedOptions } from './supervised.ts';
 
-/** Every option of `tokenloop sft`. */
-export const sftOptions = compose(
-  supervisedOptions,
+/** How an example of `tokenloop sft` is read. */
+export const demonstrationOptions = compose(
   pick(dataOptions, 'data.input_key'),
   options({
     'data.output_key': {
@@ -14,5 +13,13 @@ export const sftOptions = compose(
       help: 'Column of the response; without it data.input_key holds whole conversations, of which every answer is learned',
       aliases: ['output_key'],
     },
+    'model.pretrain_mode_enable': {
+      schema: z.boolean().default(false),
+      help: 'Learn every token of the text in data.input_key; a text longer than the window of the model is cut into several',
+      aliases: ['pretrain_mode'],
+    },
   }),
 );
+
+/** Every option of `tokenloop sft`. */
+export const sftOptions = compose(supervisedOptions, demonstrationOptions);
