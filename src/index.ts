@@ -1,7 +1,7 @@
 export type { EpisodeLimits, Executor, ExecutorContext, Policy } from './agents/contracts.ts';
 export { type FoldOptions, type HistoryOptions, onlyCalls, withoutReasoning } from './agents/folding.ts';
 export { EXECUTION_MODES, type ExecutionMode } from './agents/modes.ts';
-export { multiTurn } from './agents/multi-turn.ts';
+export { type MultiTurnOptions, multiTurn } from './agents/multi-turn.ts';
 export { type NemoGymAgentOptions, nemoGymAgent } from './agents/nemo-gym/remote-agent.ts';
 export { type NemoGymOptions, nemoGym } from './agents/nemo-gym/resources-agent.ts';
 export { nemoGymTask } from './agents/nemo-gym/rows.ts';

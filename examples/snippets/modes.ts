@@ -19,5 +19,11 @@ export const folding = multiTurn(makeEnvironment('calculator'), { fold: { turns:
 export const views = multiTurn(makeEnvironment('calculator'), { keep: withoutReasoning });
 export const foldingItself = toolAgent({ tools: [add], reward: () => [1], fold: { tool: true }, keep: onlyCalls });
 
+export const lastBoard = multiTurn(makeEnvironment('game:Minesweeper-v0-easy'), { observations: { mode: 'last' } });
+export const lately = multiTurn(makeEnvironment('calculator'), {
+  observations: { mode: 'concat_chat', maxHistory: 2 },
+  track: true,
+});
+
 export const selfPlay = seats({ game: nim, seats: { first: 'policy', second: 'policy' } });
 export const against = seats({ game: nim, seats: { first: 'policy', second: nimPlayer } });

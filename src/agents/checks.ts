@@ -21,6 +21,7 @@ const reset = z.object({
   observation: text,
   images: images.optional(),
   stateKey: z.string().optional(),
+  suffix: z.string().optional(),
 });
 
 const told = z.record(z.string(), text);
@@ -51,6 +52,8 @@ const stepResult = z.object({
     .optional(),
   images: images.optional(),
   stateKey: z.string().optional(),
+  suffix: z.string().optional(),
+  parsedAction: z.string().optional(),
   isVoid: z.boolean().optional(),
   toolFailed: z.boolean().optional(),
   metrics: metrics.optional(),

@@ -37,11 +37,19 @@ export function transcriptOf(
   { fold, keep: keepOf }: HistoryOptions,
   { tools, dialect }: { readonly tools?: readonly ToolSchema[] | undefined; readonly dialect?: ToolDialect } = {},
 ): Transcript {
-  const spoken = dialect ?? session.context.renderer.toolDialect ?? react;
-  const keep = keepOf && ((content: string) => keepOf(content, spoken));
+  const keep = keeper(session, keepOf, dialect);
   return fold === undefined
     ? new Transcript(session, beginning, tools, keep)
     : new FoldingTranscript(session, beginning, fold, tools, keep);
+}
+
+/** What later turns see of an answer; `dialect` is the checkpoint's when not given. */
+export function keeper(
+  { context }: Session,
+  keep: HistoryOptions['keep'],
+  dialect: ToolDialect = context.renderer.toolDialect ?? react,
+): ((content: string) => string) | undefined {
+  return keep && (content => keep(content, dialect));
 }
 
 /**

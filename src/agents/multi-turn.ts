@@ -2,6 +2,7 @@ import type { EnvironmentFactory } from '../envs/contracts.ts';
 import type { Outcome } from '../episode/episode.ts';
 import type { Executor } from './contracts.ts';
 import { checkFold, type HistoryOptions } from './folding.ts';
+import { checkObservations, type ObservationOptions } from './observations.ts';
 import { recordEpisode, type Session } from './session.ts';
 import { ask, begin, makeEnvironment, step, type TurnLimits, turnLimits } from './turns.ts';
 
@@ -10,6 +11,10 @@ export interface MultiTurnOptions extends HistoryOptions {
   readonly maxTurns?: number | undefined;
   /** Tokens per answer; the run's limit by default. */
   readonly maxNewTokens?: number | undefined;
+  /** What the policy sees on its turn, written anew each turn; the conversation as it was when not given. */
+  readonly observations?: ObservationOptions | undefined;
+  /** Measures `episode_return`, `episode_length` (answers) and `episode_seconds` of every episode, failed ones too. */
+  readonly track?: boolean | undefined;
 }
 
 /**
@@ -23,18 +28,38 @@ export function multiTurn(factory: EnvironmentFactory, options: MultiTurnOptions
     throw new RangeError(
       'folding: an environment has no tools for the policy to call; give a number of turns or tokens',
     );
+  if (options.observations) {
+    checkObservations(options.observations);
+    if (options.fold)
+      throw new RangeError('folding keeps a conversation, and observations are written anew each turn; leave one out');
+  }
   return {
     name: 'multi-turn',
     run: (task, context) =>
-      recordEpisode(task, context, session => play(session, factory, turnLimits(options, context), options)),
+      recordEpisode(task, context, session => {
+        if (options.track) track(session);
+        return play(session, factory, turnLimits(options, context), options);
+      }),
   };
+}
+
+function track(session: Session): void {
+  const begun = performance.now();
+  session.onEnd('tracking', () => {
+    const { steps } = session.recorder;
+    session.addMetrics({
+      episode_return: steps.reduce((sum, { reward }) => sum + reward, 0),
+      episode_length: steps.length,
+      episode_seconds: (performance.now() - begun) / 1000,
+    });
+  });
 }
 
 async function play(
   session: Session,
   factory: EnvironmentFactory,
   limits: TurnLimits,
-  history: HistoryOptions,
+  history: MultiTurnOptions,
 ): Promise<Outcome> {
   const environment = await makeEnvironment(session, factory);
   session.addMetrics({ turns: 0 });

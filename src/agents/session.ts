@@ -120,16 +120,24 @@ export class Session {
     this.#ended = true;
   }
 
-  /** Records what the policy is given first. Returns the segment. Text is fed as it is, messages (and tools) are rendered. */
+  /**
+   * Records what the policy is given first. Returns the segment. Text and tokens are fed as they are, messages (and tools)
+   * are rendered.
+   */
   async open(
-    prompt: string | readonly Message[],
+    prompt: string | readonly Message[] | Int32Array,
     images?: readonly Image[],
     tools?: readonly ToolSchema[],
   ): Promise<number> {
     const { renderer } = this.context;
     const given = this.callAtOnce('environment', 'prompt', () => {
       const shown = tools === undefined ? undefined : { tools };
-      const encoded = typeof prompt === 'string' ? renderer.encode(prompt) : renderer.prompt(prompt, shown);
+      const encoded =
+        prompt instanceof Int32Array
+          ? prompt
+          : typeof prompt === 'string'
+            ? renderer.encode(prompt)
+            : renderer.prompt(prompt, shown);
       if (encoded.length === 0) throw new Error('it has no tokens, and the policy must be given at least one');
       return encoded;
     });

@@ -1,3 +1,4 @@
+import type { StepResult } from '../envs/contracts.ts';
 import { EpisodeError, isThenable } from '../episode/failure.ts';
 import type { Image, Message } from '../episode/task.ts';
 import type { ToolSchema } from '../text/tool-calls/dialect.ts';
@@ -37,6 +38,7 @@ export class Transcript {
     answer: Answer,
     feedback: string | readonly Message[],
     images: readonly Image[] = [],
+    _result?: Pick<StepResult, 'suffix' | 'parsedAction'>,
   ): Promise<number | undefined> {
     const { recorder } = this.#session;
     const told = this.#delta(answer, feedback);

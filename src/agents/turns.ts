@@ -3,7 +3,8 @@ import type { Outcome } from '../episode/episode.ts';
 import { isThenable } from '../episode/failure.ts';
 import { checkEnvironment, checked, checkReset, checkStepResult } from './checks.ts';
 import type { ExecutorContext } from './contracts.ts';
-import { type HistoryOptions, transcriptOf } from './folding.ts';
+import { type HistoryOptions, keeper, transcriptOf } from './folding.ts';
+import { type ObservationOptions, ObservedTranscript } from './observations.ts';
 import type { Answer, Begun, Session } from './session.ts';
 import type { Transcript } from './transcript.ts';
 
@@ -65,12 +66,22 @@ export function reset(session: Session, environment: Environment) {
 export async function begin(
   session: Session,
   environment: Environment,
-  history: HistoryOptions = {},
+  history: HistoryOptions & { readonly observations?: ObservationOptions | undefined } = {},
 ): Promise<TurnState> {
-  const { observation, images, stateKey } = await reset(session, environment);
+  const given = await reset(session, environment);
+  const { observation, images, stateKey } = given;
+  const rest = { environment, turn: 0, stateKey, params: {} };
+  if (history.observations) {
+    const transcript = new ObservedTranscript(
+      session,
+      observation,
+      history.observations,
+      keeper(session, history.keep),
+    );
+    return { ...rest, transcript, leaf: await transcript.open(given) };
+  }
   const transcript = transcriptOf(session, observation, history);
-  const leaf = await session.open(observation, images);
-  return { environment, transcript, leaf, turn: 0, stateKey, params: {} };
+  return { ...rest, transcript, leaf: await session.open(observation, images) };
 }
 
 /** Lets the policy answer, or go on with an answer that is `begun` already. */
@@ -106,19 +117,20 @@ export function actionOf(session: Session, state: TurnState, answer: Answer) {
   };
 }
 
-/** Gives the answer to the environment and records the step. */
+/** Gives the answer to the environment and records the step; `answered` is what something else has answered. */
 export async function step(
   session: Session,
   state: TurnState,
   answer: Answer,
   limits: Pick<TurnLimits, 'maxTurns'>,
+  answered?: StepResult,
 ): Promise<Turned> {
   const { recorder } = session;
   const { environment, transcript, turn, stateKey } = state;
   const action = actionOf(session, state, answer);
-  const given = session.callAtOnce('environment', 'environment.step', () =>
-    checked(environment.step(action), checkStepResult),
-  );
+  const given =
+    answered ??
+    session.callAtOnce('environment', 'environment.step', () => checked(environment.step(action), checkStepResult));
   const result = isThenable(given) ? await given : given;
   const { reward, isVoid, toolFailed, metrics } = result;
   recorder.step({
@@ -132,7 +144,7 @@ export async function step(
   });
   if (result.done) return { result, outcome: { kind: 'done' } };
   if (turn + 1 >= limits.maxTurns) return { result, outcome: { kind: 'truncated', reason: 'turns' } };
-  const leaf = await transcript.tell(answer, result.feedback!, result.images);
+  const leaf = await transcript.tell(answer, result.feedback!, result.images, result);
   if (leaf === undefined) return { result, outcome: { kind: 'truncated', reason: 'tokens' } };
   const params = { ...state.params, ...defined(result.samplingParams) };
   return { result, next: { environment, transcript, leaf, turn: turn + 1, stateKey: result.stateKey, params } };

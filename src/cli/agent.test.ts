@@ -31,6 +31,31 @@ async function run(answers: readonly string[], ...argv: string[]) {
   return { agent, episode, shown };
 }
 
+describe('agent.observation', () => {
+  const argv = ['--agent.env', 'calculator', '--agent.observation'];
+
+  it('says what the policy sees of an environment', async () => {
+    const lately = [...argv, 'concat_with_action', '--agent.max_history_length', '1', '--agent.episode_tracking'];
+    const { episode, shown } = await run(['c1+1', 'c2+3', 'a5'], ...lately);
+    expect(episode.metrics).toMatchObject({ episode_return: 1, episode_length: 3 });
+    expect(shown[1]).toMatch(/user\n[^<]*c1\+1\n[^<]*<\|im_end\|>\n<\|im_start\|>assistant\n$/);
+    expect(shown[2]).toMatch(/c2\+3\n/);
+    expect(shown[2]).not.toContain('c1+1');
+  });
+
+  it.each([
+    [[...argv, 'last', '--agent.max_history_length', '2'], /is for the modes concat\* .*which is last/],
+    [[...argv, 'concat', '--agent.search.strategy', 'turns'], /agent\.observation is for .*'tree'/],
+    [[...argv, 'concat', '--agent.fold.turns', '2'], /leave one out/],
+    [
+      ['--reward.remote_url', 'reward.mjs', '--agent.episode_tracking'],
+      /agent\.episode_tracking is for .*'single-turn'/,
+    ],
+  ])('%j is refused', async (argv, message) => {
+    await expect(choose(...argv)).rejects.toThrow(message);
+  });
+});
+
 describe('agent.fold and agent.history', () => {
   it('fold the conversation with an environment', async () => {
     const argv = ['--agent.env', 'calculator', '--agent.fold.turns', '1', '--agent.fold.request', 'Sum up.'];

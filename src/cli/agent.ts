@@ -1,6 +1,5 @@
 import type { Executor } from '../agents/contracts.ts';
 import { loadAgentFile } from '../agents/file.ts';
-import type { HistoryOptions } from '../agents/folding.ts';
 import { historyFromOptions, type historyOptions } from '../agents/history-options.ts';
 import { multiTurn } from '../agents/multi-turn.ts';
 import type { nemoGymOptions } from '../agents/nemo-gym/options.ts';
@@ -55,7 +54,7 @@ const CHOICES = ['agent.env', 'agent.type', 'train.agent_func_path'] as const;
 /** What of an attempt is not the agent's own to say. */
 interface Shape {
   readonly search: TreeSearchOptions | undefined;
-  readonly history: HistoryOptions;
+  readonly history: ReturnType<typeof historyFromOptions>;
   readonly recorded: ReturnType<typeof recordedFromOptions>;
 }
 
@@ -67,16 +66,12 @@ export async function chooseAgent(
 ): Promise<Executor> {
   const { cwd } = place;
   const shape = {
-    search: searched && searchOf(searched),
-    history: historyFromOptions(values),
+    search: searched && read(() => searchFromOptions(searched)),
+    history: read(() => historyFromOptions(values)),
     recorded: recordedFromOptions(values),
   };
   const { search, history } = shape;
-  try {
-    refuseStrayRewardOptions(values);
-  } catch (error) {
-    throw new ConfigError([messageOf(error)], { cause: error });
-  }
+  read(() => refuseStrayRewardOptions(values));
   if (values['env.mcp.servers'] !== undefined || values['env.mcp.config'] !== undefined) {
     return chooseMcpAgent(values, place, shape);
   }
@@ -184,13 +179,22 @@ async function rewarded(
   }
 }
 
-function searchOf(values: Values<typeof searchOptions>): TreeSearchOptions | undefined {
+/** What options say. @throws ConfigError for what they say wrong */
+function read<T>(options: () => T): T {
   try {
-    return searchFromOptions(values);
+    return options();
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }
 }
+
+/** What the turns of an agent go by; `tools` where those of a tool agent do too. */
+const TURN_OPTIONS = {
+  fold: { option: 'agent.fold', tools: true },
+  keep: { option: 'agent.history', tools: true },
+  observations: { option: 'agent.observation', tools: false },
+  track: { option: 'agent.episode_tracking', tools: false },
+} as const satisfies Record<keyof Shape['history'], unknown>;
 
 /** Refuses what would have no effect on the executor: one of the user's own has its own way of making attempts. */
 function fitting(executor: Executor, { search, history, recorded }: Shape, remembering = 'multi-turn'): Executor {
@@ -199,11 +203,11 @@ function fitting(executor: Executor, { search, history, recorded }: Shape, remem
       `agent.search.strategy makes trees of turns with an environment, and this agent is '${executor.name}'; leave it out`,
     );
   }
-  const own = Object.keys(history)[0];
-  if (own !== undefined && executor.name !== remembering) {
-    const option = own === 'fold' ? 'agent.fold' : 'agent.history';
+  for (const own of Object.keys(history) as (keyof typeof TURN_OPTIONS)[]) {
+    const { option, tools } = TURN_OPTIONS[own];
+    if (executor.name === 'multi-turn' || (tools && executor.name === remembering)) continue;
     throw new Error(
-      `${option} is for chains of turns with an environment, or with tools of servers, and this agent is '${executor.name}'; leave it out`,
+      `${option} is for chains of turns with an environment${tools ? ', or with tools of servers' : ''}, and this agent is '${executor.name}'; leave it out`,
     );
   }
   if (Object.keys(recorded).length > 0 && executor.name !== 'recorded') {

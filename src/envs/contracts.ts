@@ -19,6 +19,11 @@ export interface Reset {
   readonly observation: string | readonly Message[];
   readonly images?: readonly Image[];
   readonly stateKey?: string;
+  /**
+   * The end of the observation (of its last message) that tells the state as it is now, a board say: where several
+   * observations are shown together, that of the last one alone is.
+   */
+  readonly suffix?: string;
 }
 
 export interface Action {
@@ -57,6 +62,10 @@ export interface StepResult {
   readonly images?: readonly Image[];
   /** Identifies the state the feedback leads to. */
   readonly stateKey?: string;
+  /** The end of the feedback that tells the state as it is now; see `Reset`. */
+  readonly suffix?: string;
+  /** What was read of the answer: later turns see this of it, where they see it as text that is written anew. */
+  readonly parsedAction?: string;
   /** The answer neither called a tool nor answered the task: filters of void turns go by this. */
   readonly isVoid?: boolean;
   /** The answer called a tool and the call failed: filters of failed tool calls go by this. */

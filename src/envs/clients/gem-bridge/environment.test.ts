@@ -30,6 +30,7 @@ describe('gemEnvironment', () => {
     const { signal } = new AbortController();
     expect(await environment.reset(task, { seed: 5, signal })).toEqual({
       observation: [{ role: 'user', content: 'seed 5\ngo on' }],
+      suffix: 'go on',
     });
     await environment.close!();
     const { outcome, steps } = await play(bridge(), ['a', 'b', 'c', 'd']);

@@ -88,12 +88,13 @@ function environmentOf(bridge: BridgeProcess, session: string, onClose: () => vo
   let isOpen = true;
   return {
     async reset(_task, { seed, signal }) {
-      return { observation: told(await ask(seen, { op: 'reset', seed }, signal)) };
+      const given = await ask(seen, { op: 'reset', seed }, signal);
+      return { observation: told(given), suffix: given.suffix };
     },
     async step({ actionText, signal }) {
       const given = await ask(stepped, { op: 'step', action: actionText }, signal);
       const done = given.terminated || given.truncated;
-      return { reward: given.reward, done, feedback: told(given) };
+      return { reward: given.reward, done, feedback: told(given), suffix: given.suffix };
     },
     async close() {
       if (!isOpen) return;

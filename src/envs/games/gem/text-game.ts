@@ -146,13 +146,15 @@ function gamePlayer<G extends TextGame>(
 function gameEnvironment(start: (random: PythonRandom) => TextGame): Environment {
   let game: TextGame | undefined;
   let turn = 0;
-  const withView = (text: string) => [text, game?.view(), 'Your move?'].filter(part => part !== undefined).join('\n\n');
+  const suffix = () => [game?.view(), 'Your move?'].filter(part => part !== undefined).join('\n\n');
+  const withView = (text: string) => `${text}\n\n${suffix()}`;
   return {
     reset(_task, { seed }) {
       turn = 0;
       game = start(new PythonRandom(seed));
       return {
         observation: [{ role: 'user', content: withView(game.instructions) }],
+        suffix: suffix(),
         stateKey: game.state(),
       };
     },
@@ -164,6 +166,7 @@ function gameEnvironment(start: (random: PythonRandom) => TextGame): Environment
         reward,
         done: terminated,
         feedback: [{ role: 'user', content: terminated ? text : withView(text) }],
+        ...(terminated ? {} : { suffix: suffix() }),
         stateKey: game.state(),
         isVoid: kind === 'unreadable',
         metrics: {
