@@ -34,11 +34,17 @@ export const resetRequest = z.object({
   }),
 });
 
+/** One check for all of them: an answer can have a million. */
+const tokens = z.custom<number[]>(
+  given => Array.isArray(given) && given.every(one => Number.isInteger(one) && one >= 0 && one <= 0x7fff_ffff),
+  'token ids are whole numbers from 0 to 2147483647',
+);
+
 export const stepRequest = z.object({
   sequence: z.int().min(0),
   action: z.object({
     actionText: z.string(),
-    actionTokens: z.array(z.int().min(0).max(0x7fff_ffff)),
+    actionTokens: tokens,
     observationText: z.string(),
     label: z.string(),
     turn: z.int().min(0),
