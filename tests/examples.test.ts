@@ -6,7 +6,7 @@ import { singleTurn } from '../src/agents/single-turn.ts';
 import { evaluate, formatNumber } from '../src/envs/arithmetic.ts';
 import { makeEnvironment } from '../src/envs/registry.ts';
 import type { Message, Task } from '../src/episode/task.ts';
-import { loadRewardFile } from '../src/rewards/file.ts';
+import { loadRewardFile } from '../src/rewards/file/load.ts';
 import { mean } from '../src/rollout/metrics.ts';
 import { testContext } from '../src/testing/executor-context.ts';
 

@@ -39,9 +39,10 @@ the model, a random and an oracle player play environments and shows one table.`
 
 /** The command; `open` makes the engine. */
 export async function evaluate(context: CommandContext<EvalOptions>, open: OpenEvaluated): Promise<undefined> {
-  const { values, cwd, env } = context;
+  const { values, cwd, env, stderr } = context;
   const openModel = () => openModelReward(context);
-  const agent = closedOnce(await tracedAgent(await chooseAgent(values, { cwd, env, openModel }), values));
+  const print = (line: string) => stderr.write(`${line}\n`);
+  const agent = closedOnce(await tracedAgent(await chooseAgent(values, { cwd, env, print, openModel }), values));
   try {
     await evaluateAgent(agent, context, open);
   } finally {

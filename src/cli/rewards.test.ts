@@ -89,6 +89,20 @@ describe('reward.remote_url of servers', () => {
   });
 });
 
+describe('reward.remote_url of a file', () => {
+  it('is called in a thread of its own, where it knows this package', async () => {
+    const source = `import { exactMatch } from 'tokenloop/rewards';
+import { isMainThread } from 'node:worker_threads';
+if (isMainThread) throw new Error('this is no thread of its own');
+export default exactMatch({ extract: () => 'a' });`;
+    writeFileSync(join(cwd, 'reward.ts'), source);
+    const { context, records } = prepared(['--reward.remote_url', 'reward.ts']);
+    await reinforce(context, openPolicy);
+    const [step] = records();
+    expect([step!['rollout/reward_mean'], step!['rollout/failed'] ?? 0]).toEqual([1, 0]);
+  });
+});
+
 describe('reward.model_name_or_path', () => {
   const counting = () => {
     const closed = { times: 0 };

@@ -6,6 +6,7 @@ import type { mathRewardOptions } from '../rewards/math/options.ts';
 import type { rewardModelOptions } from '../rewards/model/options.ts';
 import { checkRewardOptions, chooseReward, type Place as RewardPlace } from '../rewards/registry.ts';
 import type { remoteRewardOptions } from '../rewards/remote-options.ts';
+import { beside } from '../rewards/thread.ts';
 import type { agentChoiceOptions } from '../rollout/options.ts';
 
 /** Options that each say what scores answers. */
@@ -41,7 +42,9 @@ export function refuseStrayRewardOptions(values: RewardValues): void {
 
 /** The reward of one of the `rewardSources`. @throws Error that names what is wrong with it */
 export async function openReward(source: RewardSource, values: RewardValues, place: Place): Promise<RewardFunction> {
-  if (source === 'reward.remote_url') return chooseReward(values[source]!, values, place);
+  if (source === 'reward.remote_url') {
+    return chooseReward(values[source]!, values, { ...place, threadEntry: beside(import.meta.url, 'reward-worker') });
+  }
   if (place.openModel === undefined) throw new Error(`${source}: this command opens no reward model`);
   return place.openModel();
 }

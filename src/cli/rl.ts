@@ -109,7 +109,8 @@ export async function reinforce(
   const settings = settingsOf(values);
   const remark = samplingRemark(values, settings.algorithm);
   if (remark !== undefined) stderr.write(`${remark}\n`);
-  const chosen = await chooseAgent(values, { cwd, env, openModel }, values);
+  const print = (line: string) => stderr.write(`${line}\n`);
+  const chosen = await chooseAgent(values, { cwd, env, print, openModel }, values);
   const agent = closedOnce(await tracedAgent(chosen, values));
   try {
     const opening = { policy: open, critic: openValues };

@@ -1,7 +1,7 @@
 export { type CodeRewardOptions, codeReward } from './code.ts';
 export { perSample, type RewardFunction, type RewardInput, type RewardOutput } from './contracts.ts';
 export { exactMatch } from './exact-match.ts';
-export { loadRewardFile } from './file.ts';
+export { loadRewardFile } from './file/load.ts';
 export { finalNumber } from './final-number.ts';
 export {
   EXTRACTIONS,

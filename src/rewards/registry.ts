@@ -4,7 +4,7 @@ import type { SandboxOptions } from '../sandbox/settings.ts';
 import { codeReward } from './code.ts';
 import type { codeRewardOptions } from './code-options.ts';
 import type { RewardFunction } from './contracts.ts';
-import { loadRewardFile } from './file.ts';
+import { rewardThreads } from './file/threads.ts';
 import type { mathRewardOptions } from './math/options.ts';
 import { mathReward } from './math/reward.ts';
 import { remoteReward } from './remote.ts';
@@ -35,18 +35,26 @@ const REWARDS: Readonly<Record<string, (values: RewardValues) => RewardFunction>
 export interface Place {
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Takes the lines that a reward file prints; they go nowhere when not given. */
+  readonly print?: ((line: string) => void) | undefined;
+  /** Entry of the thread of a reward file; one that knows no package names when not given. */
+  readonly threadEntry?: URL | undefined;
 }
 
 /**
  * The reward function of `reward.remote_url`: one of `REWARDS` by its name, HTTP servers by their URLs, separated by
  * commas, or that of a file (`./math`).
- * @throws Error for an option of a reward that is not chosen, and as `loadRewardFile` does
+ * @throws Error for an option of a reward that is not chosen, and as `rewardThreads` does
  */
-export async function chooseReward(name: string, values: RewardValues, { cwd, env }: Place): Promise<RewardFunction> {
+export async function chooseReward(
+  name: string,
+  values: RewardValues,
+  { cwd, env, print, threadEntry }: Place,
+): Promise<RewardFunction> {
   checkRewardOptions(name, values);
   if (Object.hasOwn(REWARDS, name)) return REWARDS[name]!(values);
   if (isServers(name)) return serversOf(name, values, env ?? {});
-  return loadRewardFile(resolve(cwd, name));
+  return rewardThreads({ path: resolve(cwd, name), print, entry: threadEntry });
 }
 
 const isServers = (name: string) => /^https?:\/\//i.test(name);

@@ -1,7 +1,7 @@
-import { z } from 'zod';
-import { explain } from '../episode/explain.ts';
+import { messageOf } from '../episode/failure.ts';
 import { HttpFailure, postJson } from '../http/client.ts';
 import { Servers, type ServersOptions } from '../http/servers.ts';
+import { readRewardAnswer } from './answer.ts';
 import type { RewardFunction, RewardInput, RewardOutput } from './contracts.ts';
 import { Batcher } from './model/batcher.ts';
 
@@ -17,14 +17,6 @@ export interface RemoteRewardOptions extends ServersOptions {
   /** Milliseconds until a request is given up; 180 000 when not given. */
   readonly timeoutMs?: number | undefined;
 }
-
-const number = z.number();
-/** What OpenRLHF's servers answer. Numbers may stand alone in a list: tensors of shape [n, 1]. */
-const RewardAnswer = z.object({
-  rewards: z.array(z.union([number, z.tuple([number]).transform(([one]) => one)])),
-  scores: z.array(z.union([number, z.tuple([number]).transform(([one]) => one)])).nullish(),
-  extra_logs: z.record(z.string(), z.unknown()).nullish(),
-});
 
 /**
  * Scores by one or several HTTP servers that speak OpenRLHF's protocol: `POST {"query", "prompts", "labels"}`, answered
@@ -78,20 +70,9 @@ type Settled = { readonly value: RewardOutput } | { readonly error: unknown };
 
 /** @throws HttpFailure for an answer that is none: another server may do better */
 function read(url: string, answer: unknown, count: number): RewardOutput[] {
-  const broken = (what: string) => new HttpFailure(`${url}: ${what}`, { retryable: true });
-  const parsed = RewardAnswer.safeParse(answer);
-  if (!parsed.success) throw broken(`answered with something else than rewards: ${explain(parsed.error, answer)}`);
-  const { rewards, scores, extra_logs: logs } = parsed.data;
-  for (const [name, values] of Object.entries({ rewards, scores: scores ?? rewards })) {
-    if (values.length !== count) throw broken(`was asked about ${count} answers and gave ${values.length} ${name}`);
+  try {
+    return readRewardAnswer(answer, count);
+  } catch (error) {
+    throw new HttpFailure(`${url}: ${messageOf(error)}`, { retryable: true, cause: error });
   }
-  const metrics = Object.entries(logs ?? {}).flatMap(([name, values]) => {
-    const list = Array.isArray(values) ? values.flat() : Array.from({ length: count }, () => values);
-    return list.length === count && list.every(Number.isFinite) ? [[name, list as number[]] as const] : [];
-  });
-  return rewards.map((reward, i) => ({
-    reward,
-    ...(scores && { score: scores[i]! }),
-    metrics: Object.fromEntries(metrics.map(([name, values]) => [name, values[i]!])),
-  }));
 }

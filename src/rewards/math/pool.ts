@@ -1,4 +1,5 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
+import { startThread } from '../thread.ts';
 
 /** What a thread of a pool says: that it listens, and the result of each job, in the order in which they came. */
 export type FromWorker<Result> =
@@ -112,7 +113,7 @@ class Thread<Input, Result> {
   constructor(options: PoolOptions, events: ThreadEvents<Input, Result>) {
     this.#options = options;
     this.#events = events;
-    this.#worker = startWorker(options.entry);
+    this.#worker = startThread(options.entry, { resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB } });
     this.#worker.on('message', (message: FromWorker<Result>) => this.#receive(message));
     this.#worker.on('error', error => this.#end(error));
     this.#worker.on('exit', code => this.#end(new Error(`the worker ended with code ${code}`)));
@@ -168,13 +169,4 @@ class Thread<Input, Result> {
     for (const { reject } of this.#jobs.splice(0)) reject(reason);
     await this.#worker.terminate();
   }
-}
-
-/** From TypeScript sources (tests, benches) the thread needs a loader first; the package runs compiled files. */
-function startWorker(entry: URL): Worker {
-  const resourceLimits = { maxOldGenerationSizeMb: MEMORY_MB };
-  if (!entry.pathname.endsWith('.ts')) return new Worker(entry, { resourceLimits });
-  const loader = import.meta.resolve('tsx/esm/api');
-  const code = `import('${loader}').then(({ register }) => { register(); return import('${entry.href}'); })`;
-  return new Worker(code, { resourceLimits, eval: true });
 }

@@ -1,4 +1,5 @@
 import { perSample, type RewardFunction } from '../contracts.ts';
+import { beside } from '../thread.ts';
 import { TIMED_OUT, WorkerPool } from './pool.ts';
 import type { MathVerdict, VerifyOptions } from './verify.ts';
 import type { VerifyJob } from './worker.ts';
@@ -22,7 +23,7 @@ export interface MathReward extends RewardFunction {
  */
 export function mathReward(options: MathRewardOptions = {}): MathReward {
   const { deadlineMs = 5000, workers = 1, ...verify } = options;
-  const entry = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
+  const entry = beside(import.meta.url, 'worker');
   const pool = new WorkerPool<VerifyJob, MathVerdict>({ entry, workers, deadlineMs });
   const reward = perSample(async ({ text, label, signal }) => {
     signal.throwIfAborted();
