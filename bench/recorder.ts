@@ -1,6 +1,6 @@
 import { Agent, createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { beginEvents, eventText } from '../src/agents/recorded/http.ts';
+import { beginEvents, eventText } from '../src/agents/recorded/events.ts';
 import { recordedAgent } from '../src/agents/recorded/recorded-agent.ts';
 import type { Generation } from '../src/engines/contracts.ts';
 import { byteRenderer } from '../src/testing/byte-tokenizer.ts';

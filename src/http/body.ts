@@ -31,6 +31,13 @@ export function parseJson(body: Buffer): unknown {
   }
 }
 
+/** @throws Refusal 400 for anything but a JSON object */
+export function parseObject(body: Buffer): Readonly<Record<string, unknown>> {
+  const value = parseJson(body);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new Refusal(400, 'the body must be a JSON object');
+}
+
 function depthOf(text: string): number {
   let depth = 0;
   let deepest = 0;

@@ -1,10 +1,10 @@
+import { Refusal } from '../../http/refusal.ts';
+
 /** An answer that is not 2xx, in the terms of the OpenAI API; each dialect writes it in its own form. */
-export class ApiError extends Error {
+export class ApiError extends Refusal {
   override readonly name = 'ApiError';
-  readonly status: number;
   readonly type: string;
   readonly code: string | null;
-  readonly headers: Readonly<Record<string, string>>;
 
   constructor(
     status: number,
@@ -16,11 +16,10 @@ export class ApiError extends Error {
       readonly cause?: unknown;
     } = {},
   ) {
-    super(message, { cause: options.cause });
-    this.status = status;
+    const { headers, cause } = options;
+    super(status, message, { cause, ...(headers && { headers }) });
     this.type = options.type ?? 'invalid_request_error';
     this.code = options.code ?? null;
-    this.headers = options.headers ?? {};
   }
 }
 

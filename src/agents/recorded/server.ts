@@ -3,6 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
 import { messageOf } from '../../episode/failure.ts';
+import { parseObject, readBody } from '../../http/body.ts';
+import { sendJson } from '../../http/listen.ts';
+import { Refusal } from '../../http/refusal.ts';
 import { ApiError, tooMany } from './api-error.ts';
 import { anthropic } from './dialects/anthropic.ts';
 import { chat } from './dialects/chat.ts';
@@ -15,7 +18,7 @@ import {
   type ReplyStream,
 } from './dialects/contracts.ts';
 import { ResponsesStore } from './dialects/responses.ts';
-import { beginEvents, eventText, parseObject, readBody, sendJson } from './http.ts';
+import { beginEvents, eventText } from './events.ts';
 import type { Recording } from './recording.ts';
 
 export interface RecordingServerOptions {
@@ -339,6 +342,10 @@ function digestOf(key: string): Buffer {
 
 function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
+  if (error instanceof Refusal) {
+    const { status, message, headers } = error;
+    return new ApiError(status, message, { headers, cause: error });
+  }
   if (error instanceof URIError) return new ApiError(400, error.message, { cause: error });
   return new ApiError(500, messageOf(error), { type: 'server_error', cause: error });
 }

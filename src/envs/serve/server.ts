@@ -1,25 +1,22 @@
-import { hash, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { explain } from '../../episode/explain.ts';
 import { EpisodeError, messageOf } from '../../episode/failure.ts';
 import type { Task } from '../../episode/task.ts';
+import { parseJson, readBody } from '../../http/body.ts';
+import { bearerOf, sameKey } from '../../http/key.ts';
+import { type ListenOptions, listen, sendJson } from '../../http/listen.ts';
+import { Refusal } from '../../http/refusal.ts';
 import { forkRequest, PROTOCOL, resetRequest, sessionId, stepRequest, unwired, wired } from '../clients/http/wire.ts';
 import type { EnvironmentFactory } from '../contracts.ts';
-import { Refusal } from './refusal.ts';
 import { type SessionLimits, Sessions } from './sessions.ts';
 
-export interface EnvironmentServerOptions extends Partial<SessionLimits> {
+export interface EnvironmentServerOptions extends ListenOptions, Partial<SessionLimits> {
   readonly make: EnvironmentFactory;
   /** What is served, for who asks. */
   readonly environment: { readonly name: string; readonly version?: number | undefined };
   /** Who asks must know it. */
   readonly key: string;
-  /** Address to listen on; 127.0.0.1 when not given. */
-  readonly host?: string | undefined;
-  /** 0, any free port, when not given. */
-  readonly port?: number | undefined;
   /** Bytes of one request; 16 MiB when not given. */
   readonly maxBodyBytes?: number | undefined;
   /** Told what no client is waiting for: an environment that cannot be closed. */
@@ -39,12 +36,10 @@ export async function serveEnvironment(options: EnvironmentServerOptions): Promi
   const { make, maxSessions = 1024, sessionTimeoutMs = 600_000, callTimeoutMs = 60_000 } = options;
   const { onError = () => undefined, maxBodyBytes = 16 * 2 ** 20 } = options;
   const sessions = new Sessions(make, { maxSessions, sessionTimeoutMs, callTimeoutMs }, onError);
-  const key = digestOf(options.key);
 
   const route = async (request: IncomingMessage): Promise<unknown> => {
-    const { method = 'GET', headers } = request;
-    const given = (headers.authorization ?? '').replace(/^Bearer\s+/i, '');
-    if (!timingSafeEqual(digestOf(given), key)) {
+    const { method = 'GET' } = request;
+    if (!sameKey(bearerOf(request), options.key)) {
       throw new Refusal(401, 'the key is not the one of this server; give it as password in the URL');
     }
     const [path = '/'] = (request.url ?? '/').split('?');
@@ -53,7 +48,7 @@ export async function serveEnvironment(options: EnvironmentServerOptions): Promi
     if (match === null) throw new Refusal(404, `there is nothing at ${method} ${path}`);
     const id = checked(sessionId, match[1]);
     const call = match[2];
-    const body = (): Promise<unknown> => readJson(request, maxBodyBytes);
+    const body = async (): Promise<unknown> => parseJson(await readBody(request, maxBodyBytes));
     if (call === undefined) {
       if (method === 'PUT') return sessions.open(id);
       if (method === 'DELETE') return sessions.close(id).then(() => ({}));
@@ -79,40 +74,41 @@ export async function serveEnvironment(options: EnvironmentServerOptions): Promi
     });
   };
 
-  const server = createServer(async (request, response) => {
+  const listening = await listen(async (request, response) => {
     try {
       sendJson(response, 200, await route(request));
     } catch (error) {
-      const { status, ...body } = described(error);
-      sendJson(response, status, { error: body });
+      const { status, headers, ...body } = described(error);
+      sendJson(response, status, { error: body }, headers);
     }
-  });
-  server.on('clientError', (_, socket) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve);
-  });
-  const { address, port, family } = server.address() as AddressInfo;
+  }, options);
   return {
-    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+    url: listening.url,
     get sessions() {
       return sessions.count;
     },
     async close() {
-      const closed = new Promise<void>(resolve => server.close(() => resolve()));
-      server.closeAllConnections();
+      const closed = listening.close();
       await sessions.closeAll();
       await closed;
     },
   };
 }
 
-function described(error: unknown): { readonly status: number; readonly class?: string; readonly message: string } {
+interface Described {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly class?: string;
+  readonly message: string;
+}
+
+function described(error: unknown): Described {
   const { cause } = error as { cause?: unknown };
   const refusal = error instanceof Refusal ? error : cause instanceof Refusal ? cause : undefined;
-  if (refusal !== undefined) return { status: refusal.status, message: refusal.message };
+  if (refusal !== undefined) {
+    const { status, headers, message } = refusal;
+    return { status, headers, message };
+  }
   const known = error instanceof EpisodeError ? error.failureClass : 'environment';
   return { status: 500, class: known, message: messageOf(error) };
 }
@@ -121,33 +117,4 @@ function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw new Refusal(400, explain(parsed.error, value));
-}
-
-async function readJson(request: IncomingMessage, limit: number): Promise<unknown> {
-  const tooLarge = new Refusal(413, `the body is larger than ${limit} bytes`);
-  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > limit) throw tooLarge;
-    chunks.push(chunk);
-  }
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
-  } catch (error) {
-    throw new Refusal(400, `the body is not valid JSON: ${messageOf(error)}`);
-  }
-}
-
-function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  const text = Buffer.from(JSON.stringify(body));
-  // A body that was not read to its end leaves the connection unusable.
-  const ends = status === 413 ? { connection: 'close' } : {};
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': text.length, ...ends });
-  response.end(text);
-}
-
-function digestOf(key: string): Buffer {
-  return hash('sha256', key, 'buffer');
 }

@@ -1,7 +1,7 @@
 import { boundary } from '../../episode/failure.ts';
 import type { Task } from '../../episode/task.ts';
+import { Refusal } from '../../http/refusal.ts';
 import type { Environment, EnvironmentFactory } from '../contracts.ts';
-import { Refusal } from './refusal.ts';
 
 export interface SessionLimits {
   /** Sessions at once; one more is refused as busy. */
