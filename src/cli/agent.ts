@@ -96,7 +96,7 @@ export async function chooseAgent(
   if (given.length !== 1) {
     const found = given.length === 0 ? 'none is' : `${given.join(' and ')} are`;
     throw new ConfigError([
-      `exactly one of agent.env, train.agent_func_path, reward.remote_url and reward.model_name_or_path says what the policy is rewarded for; ${found} given`,
+      `exactly one of agent.env, train.agent_func_path, reward.remote_url, reward.model_name_or_path and reward.mixture says what the policy is rewarded for; ${found} given`,
     ]);
   }
   try {

@@ -135,7 +135,21 @@ describe('reward.model_name_or_path', () => {
     expect(closed.times).toBe(1);
   });
 
+  it('is a part of a mixture, whose parts are logged', async () => {
+    const { closed, openModel } = counting();
+    const mixture = ['--reward.mixture', '{math: 10, model: 0.5}', '--reward.model_name_or_path', 'rm'];
+    const { context, records } = prepared(mixture);
+    await reinforce(context, openPolicy, never, openModel);
+    const [step] = records();
+    const sum = 10 * step!['rollout/reward_math']! + 0.5 * step!['rollout/reward_model']!;
+    expect(step!['rollout/reward_mean']).toBeCloseTo(sum, 6);
+    expect(step!['rollout/math_answered']).toBeDefined();
+    expect(closed.times).toBe(1);
+  });
+
   it.each([
+    [['--reward.mixture', '{model: 1}'], /part model: say which by reward\.model_name_or_path/],
+    [['--reward.mixture', '{math: 1}', '--reward.model_name_or_path', 'rm'], /exactly one of .* are given/],
     [
       ['--reward.remote_url', 'math', '--reward.model_name_or_path', 'rm'],
       /exactly one of .*reward\.remote_url and reward\.model_name_or_path are given/,

@@ -14,3 +14,4 @@ export {
   type VerifyOptions,
   verifyMath,
 } from './math/index.ts';
+export { type MixturePart, mixedReward } from './mixture.ts';

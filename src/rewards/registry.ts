@@ -51,7 +51,6 @@ export async function chooseReward(
   values: RewardValues,
   { cwd, env, print, threadEntry }: Place,
 ): Promise<RewardFunction> {
-  checkRewardOptions(name, values);
   if (Object.hasOwn(REWARDS, name)) return REWARDS[name]!(values);
   if (isServers(name)) return serversOf(name, values, env ?? {});
   return rewardThreads({ path: resolve(cwd, name), print, entry: threadEntry });
@@ -83,18 +82,18 @@ function serversOf(name: string, values: RewardValues, env: NonNullable<Place['e
 }
 
 /**
- * @param name of the reward that is chosen, if any
+ * @param names of the rewards that are chosen, if any
  * @throws Error for an option of another one: it would have no effect
  */
-export function checkRewardOptions(name: string | undefined, values: RewardValues): void {
+export function checkRewardOptions(names: readonly string[], values: RewardValues): void {
   for (const [option, value] of Object.entries(values)) {
     const [, owner] = /^reward\.([^.]+)\./.exec(option) ?? [];
     if (value === undefined || owner === undefined) continue;
     if (owner === 'remote') {
-      if (name !== undefined && isServers(name)) continue;
+      if (names.some(isServers)) continue;
       throw new Error(`${option} has no effect without reward.remote_url http://…`);
     }
-    if (!Object.hasOwn(REWARDS, owner) || owner === name) continue;
+    if (!Object.hasOwn(REWARDS, owner) || names.includes(owner)) continue;
     throw new Error(`${option} has no effect without reward.remote_url ${owner}`);
   }
 }

@@ -82,6 +82,10 @@ export const agentChoiceOptions = options({
     help: 'What scores answers: math, code, a file with a reward function, or the URLs of reward servers (http://host:port/get_reward, separated by commas)',
     aliases: ['remote_rm_url'],
   },
+  'reward.mixture': {
+    schema: z.record(z.string().min(1), z.number()).optional(),
+    help: 'Weighted sum of several rewards, as in {math: 1, ./short.js: 0.2, model: 0.5}: each as reward.remote_url takes it, or model, the one of reward.model_name_or_path',
+  },
 });
 
 /** Where tasks come from and how the policy is sampled. */

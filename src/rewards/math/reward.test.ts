@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { RewardInput } from '../contracts.ts';
-import { chooseReward } from '../registry.ts';
+import { checkRewardOptions, chooseReward } from '../registry.ts';
 import { mathReward } from './reward.ts';
 
 const input = (text: string, label: string, signal = new AbortController().signal): RewardInput => ({
@@ -58,8 +58,9 @@ describe('chooseReward', () => {
 
   it('takes other names for files, and refuses options that would have no effect', async () => {
     await expect(chooseReward('./math', none, { cwd: '.' })).rejects.toThrow(/no such file/);
-    await expect(chooseReward('reward.js', { ...none, 'reward.math.workers': 2 }, { cwd: '.' })).rejects.toThrow(
+    expect(() => checkRewardOptions(['reward.js'], { ...none, 'reward.math.workers': 2 })).toThrow(
       'reward.math.workers has no effect without reward.remote_url math',
     );
+    expect(() => checkRewardOptions(['reward.js', 'math'], { ...none, 'reward.math.workers': 2 })).not.toThrow();
   });
 });

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import type { RewardFunction, RewardInput } from './contracts.ts';
+import { mixedReward, partName } from './mixture.ts';
+
+const input = (text: string): RewardInput => ({
+  task: { id: text, prompt: 'p', label: 'l', metadata: {} },
+  prompt: 'p',
+  text,
+  query: `p${text}`,
+  label: 'l',
+  episode: { id: text, group: 'g', sample: 0, segments: [], steps: [] },
+  signal: new AbortController().signal,
+});
+const length: RewardFunction = batch =>
+  batch.map(({ text }) => ({ reward: text.length, score: text.length / 10, metrics: { short: 1 } }));
+
+describe('mixedReward', () => {
+  it('adds what the parts give, each by its weight, and shows every part', async () => {
+    const reward = mixedReward({
+      length: { reward: length, weight: 2 },
+      one: { reward: async batch => batch.map(() => 1), weight: -0.5 },
+    });
+    expect(await reward([input('abc'), input('')])).toEqual([
+      { reward: 5.5, score: expect.closeTo(0.1, 12), metrics: { reward_length: 3, length_short: 1, reward_one: 1 } },
+      { reward: -0.5, score: -0.5, metrics: { reward_length: 0, length_short: 1, reward_one: 1 } },
+    ]);
+  });
+
+  it.each<[string, RewardFunction, RegExp]>([
+    ['throws', () => Promise.reject(new Error('no server')), /^no server$/],
+    ['gives too few', () => [], /^reward bad: expected 1 scores.* got 0/],
+    ['gives no number', () => [Number.NaN], /^reward bad: expected a finite number/],
+  ])('fails the answer where a part %s', async (_, bad, message) => {
+    const parts = { length: { reward: length, weight: 1 }, bad: { reward: bad, weight: 0 } };
+    await expect(mixedReward(parts)([input('a')])).rejects.toThrow(message);
+  });
+
+  it('closes its parts, and refuses weights that are none', async () => {
+    let closed = 0;
+    const part = Object.assign(length.bind(undefined), { close: async () => void closed++ });
+    await mixedReward({ a: { reward: part, weight: 1 }, b: { reward: length, weight: 1 } }).close();
+    expect(closed).toBe(1);
+    expect(() => mixedReward({ a: { reward: length, weight: Number.NaN } })).toThrow(/weight of reward a .* NaN/);
+    expect(() => mixedReward({})).toThrow(/at least one part/);
+  });
+});
+
+it.each([
+  ['math', 'math'],
+  ['./rewards/short-answer.ts', 'short_answer'],
+  ['http://rm:5000/get_reward,http://b', 'rm_5000'],
+])('%s is called %s in metrics', (source, name) => {
+  expect(partName(source)).toBe(name);
+});

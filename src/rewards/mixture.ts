@@ -1,0 +1,67 @@
+import { basename } from 'node:path';
+import type { RewardFunction, RewardOutput } from './contracts.ts';
+
+export interface MixturePart {
+  readonly reward: RewardFunction;
+  /** Finite; negative for a penalty. */
+  readonly weight: number;
+}
+
+/**
+ * Weighted sum of several rewards, by the names under which they appear in metrics: `reward_<name>` is what a part gave,
+ * unweighted, and its own metrics follow as `<name>_<metric>`. The score is the same sum over the parts' scores. A part
+ * that fails fails the answer.
+ */
+export function mixedReward(
+  parts: Readonly<Record<string, MixturePart>>,
+): RewardFunction & { readonly close: () => Promise<void> } {
+  const entries = Object.entries(parts);
+  if (entries.length === 0) throw new Error('a mixture of rewards needs at least one part');
+  for (const [name, { weight }] of entries) {
+    if (!Number.isFinite(weight)) throw new Error(`the weight of reward ${name} must be a number, got ${weight}`);
+  }
+  const reward: RewardFunction = async batch => {
+    const scored = await Promise.all(
+      entries.map(async ([name, part]) => {
+        const outputs = await part.reward(batch);
+        if (outputs.length !== batch.length) {
+          throw new Error(
+            `reward ${name}: expected ${batch.length} scores, one for each answer, got ${outputs.length}`,
+          );
+        }
+        return { name, weight: part.weight, outputs: outputs.map(output => checked(name, output)) };
+      }),
+    );
+    return batch.map((_, i) => {
+      const given = scored.map(({ name, weight, outputs }) => ({ name, weight, ...outputs[i]! }));
+      return {
+        reward: given.reduce((sum, { weight, reward: value }) => sum + weight * value, 0),
+        score: given.reduce((sum, { weight, reward: value, score = value }) => sum + weight * score, 0),
+        metrics: Object.fromEntries(
+          given.flatMap(({ name, reward: value, metrics = {} }) => [
+            [`reward_${name}`, value],
+            ...Object.entries(metrics).map(([metric, number]) => [`${name}_${metric}`, number]),
+          ]),
+        ),
+      };
+    });
+  };
+  const close = async () => {
+    await Promise.all(entries.map(([, part]) => part.reward.close?.()));
+  };
+  return Object.assign(reward, { close });
+}
+
+function checked(name: string, output: number | RewardOutput): RewardOutput {
+  const value = typeof output === 'number' ? { reward: output } : output;
+  if (Number.isFinite(value?.reward)) return value;
+  throw new Error(`reward ${name}: expected a finite number or an object {reward, score?, metrics?} for each answer`);
+}
+
+/** What a part is called in metrics: a name as it is, a file without its ending, servers by their first host. */
+export function partName(source: string): string {
+  const [first = source] = source.split(',');
+  const name =
+    /^https?:/i.test(first) && URL.canParse(first) ? new URL(first).host : basename(first).replace(/\.\w+$/, '');
+  return name.replace(/\W+/g, '_');
+}
