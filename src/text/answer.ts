@@ -3,6 +3,8 @@ import type { TextCodec } from './renderer.ts';
 
 /** A conversation that ends with an answer, as text. */
 export interface ShownAnswer {
+  /** The last token of the prompt. */
+  readonly after: number | undefined;
   /** Up to the point where the policy answers. */
   readonly prompt: string;
   /** With the answer behind it. */
@@ -19,29 +21,23 @@ export interface ShownAnswer {
  * The answer is encoded by itself behind the last token of the prompt, since those tokens are fixed when it is sampled.
  */
 export function answerTokens(codec: TextCodec, stopTokens: readonly number[], shown: ShownAnswer): Int32Array {
-  const prompt = codec.encode(shown.prompt);
   const text = shown.whole.startsWith(shown.prompt) ? shown.whole.slice(shown.prompt.length) : undefined;
-  if (text === undefined) return sampledAlone(codec, stopTokens, prompt, shown);
-  const tokens = encodeAfter(codec, prompt.at(-1), text);
+  if (text === undefined) return sampledAlone(codec, stopTokens, shown);
+  const tokens = encodeAfter(codec, shown.after, text);
   const end = endOf(codec, stopTokens, tokens);
   if (end !== undefined) return tokens.slice(0, end + 1);
-  return Int32Array.from([...encodeAfter(codec, prompt.at(-1), text.trimEnd()), firstStop(stopTokens)]);
+  return Int32Array.from([...encodeAfter(codec, shown.after, text.trimEnd()), firstStop(stopTokens)]);
 }
 
 /** The answer's own text with the token that ends the whole rendering. */
-function sampledAlone(
-  codec: TextCodec,
-  stopTokens: readonly number[],
-  prompt: Int32Array,
-  shown: ShownAnswer,
-): Int32Array {
+function sampledAlone(codec: TextCodec, stopTokens: readonly number[], shown: ShownAnswer): Int32Array {
   // Reasoning that the prompt opened goes on in the answer.
   const opened = /<think>\s*$/.test(shown.prompt);
   const text = opened ? shown.content.replace(/^\s*<think>\s*/, '') : shown.content;
   const rendering = codec.encode(shown.whole);
   const end = endOf(codec, stopTokens, rendering);
   const stop = end === undefined ? firstStop(stopTokens) : rendering[end]!;
-  return Int32Array.from([...encodeAfter(codec, prompt.at(-1), text), stop]);
+  return Int32Array.from([...encodeAfter(codec, shown.after, text), stop]);
 }
 
 /** Where the stop token stands behind which nothing but white space comes. */

@@ -69,7 +69,7 @@ export function chatRenderer(parts: {
     decode: (tokens, options) => codec.decode(tokens, options),
     prompt: (messages, { tools } = {}) =>
       codec.encode(template().render(messages, { tools, addGenerationPrompt: true })),
-    answer: ({ earlier, answer, tools }) => {
+    answer: ({ context, earlier, answer, tools }) => {
       const whole = template().render([...earlier, answer], { tools });
       if (answer.tool_calls !== undefined && answer.tool_calls.length > 0) {
         const { tool_calls: _, ...bare } = answer;
@@ -81,7 +81,7 @@ export function chatRenderer(parts: {
         }
       }
       const prompt = template().render(earlier, { tools, addGenerationPrompt: true });
-      return answerTokens(codec, stopTokens, { prompt, whole, content: answer.content });
+      return answerTokens(codec, stopTokens, { after: context.at(-1), prompt, whole, content: answer.content });
     },
     extend: ({ context, earlier, answer, added, tools }) =>
       delta(codec, context, template().render([...earlier, answer, ...added], { tools, addGenerationPrompt: true })),

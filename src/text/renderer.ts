@@ -25,10 +25,11 @@ export interface Renderer extends TextCodec {
   /** Tokens of a conversation up to the point where the policy answers. */
   prompt(messages: readonly Message[], options?: { readonly tools?: readonly unknown[] }): Int32Array;
   /**
-   * Tokens of an answer as the policy would sample them behind the prompt of the `earlier` messages: with its tool calls
-   * as the template writes them and the token that ends it. Throws where the template does not show the calls.
+   * Tokens of an answer as the policy would sample them behind `context`, the prompt of the `earlier` messages: with its
+   * tool calls as the template writes them and the token that ends it. Throws where the template does not show the calls.
    */
   answer(conversation: {
+    readonly context: Int32Array;
     readonly earlier: readonly Message[];
     readonly answer: Message;
     readonly tools?: readonly unknown[] | undefined;

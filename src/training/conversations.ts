@@ -109,7 +109,8 @@ export function answerSequence(
     return sequence.finish();
   }
   const sequence = new Sequence(renderer.prompt(prompt));
-  sequence.predict(renderer.answer({ earlier: prompt, answer: { role: 'assistant', content: response } }));
+  const answer = { role: 'assistant', content: response };
+  sequence.predict(renderer.answer({ context: sequence.tokens(), earlier: prompt, answer }));
   return sequence.finish();
 }
 
@@ -129,7 +130,7 @@ function conversationSequences(
     if (answer.content === '' && answer.tool_calls === undefined) {
       throw new Error(`message ${index + 1} of the conversation is an answer without content and tool_calls`);
     }
-    sequence.predict(renderer.answer({ earlier, answer, ...shown }));
+    sequence.predict(renderer.answer({ context: sequence.tokens(), earlier, answer, ...shown }));
     const next = answers[i + 1];
     if (next === undefined) return;
     const added = messages.slice(index + 1, next);
