@@ -1,5 +1,5 @@
 import { multiTurn, onlyCalls, seats, toolAgent, treeSearch, withoutReasoning } from 'tokenloop';
-import { defineTool, makeEnvironment, nim, nimPlayer } from 'tokenloop/envs';
+import { defineTool, interpreterTool, makeEnvironment, nim, nimPlayer } from 'tokenloop/envs';
 import { z } from 'zod';
 
 const add = defineTool({
@@ -23,6 +23,10 @@ export const lastBoard = multiTurn(makeEnvironment('game:Minesweeper-v0-easy'), 
 export const lately = multiTurn(makeEnvironment('calculator'), {
   observations: { mode: 'concat_chat', maxHistory: 2 },
   track: true,
+});
+
+export const thinkingInPython = multiTurn(makeEnvironment('game:Mastermind-v0-easy'), {
+  tools: { tools: [interpreterTool({ language: 'python' })], reward: 0.05, successReward: 0.25, maxUses: 5 },
 });
 
 export const selfPlay = seats({ game: nim, seats: { first: 'policy', second: 'policy' } });

@@ -56,6 +56,29 @@ describe('agent.observation', () => {
   });
 });
 
+describe('agent.tools', () => {
+  const argv = ['--agent.env', 'calculator', '--agent.tools'];
+
+  it('are interpreters beside an environment', async () => {
+    const call = '<javascript>40 + 2</javascript>';
+    // Without isolation: the test is of the options, and runs where there is no bubblewrap.
+    const sandbox = ['--agent.tool_sandbox', '{isolation: none}', '--agent.tool_reward', '0.25'];
+    const { agent, episode, shown } = await run([call, 'a5'], ...argv, '[javascript]', ...sandbox);
+    await agent.close?.();
+    expect(shown[1]).toContain('Result of javascript: 42');
+    expect(episode.steps.map(({ reward }) => reward)).toEqual([0.25, 1]);
+    expect(episode.metrics).toMatchObject({ turns: 2, tool_calls: 1, tool_failures: 0 });
+  });
+
+  it.each([
+    [['--agent.env', 'calculator', '--agent.tool_reward', '1'], /agent\.tool_reward is for agent\.tools/],
+    [[...argv, '[javascript]', '--agent.search.strategy', 'turns'], /agent\.tools are for chains .*'tree'/],
+    [[...argv, '[ruby]'], /agent\.tools/],
+  ])('%j is refused', async (argv, message) => {
+    await expect((async () => choose(...argv))()).rejects.toThrow(message);
+  });
+});
+
 describe('agent.fold and agent.history', () => {
   it('fold the conversation with an environment', async () => {
     const argv = ['--agent.env', 'calculator', '--agent.fold.turns', '1', '--agent.fold.request', 'Sum up.'];

@@ -11,7 +11,9 @@ import { agentMaker, serviceMaker } from '../agents/queue/registry.ts';
 import { recordedFromOptions, type recordedOptions } from '../agents/recorded/options.ts';
 import { scoredAnswer } from '../agents/scored.ts';
 import { singleTurn } from '../agents/single-turn.ts';
+import { toolUseFromOptions, type toolUseOptions } from '../agents/tools/options.ts';
 import { toolAgent } from '../agents/tools/tool-agent.ts';
+import type { ToolUseOptions } from '../agents/tools/tool-use.ts';
 import { searchFromOptions, type searchOptions } from '../agents/tree/options.ts';
 import { type TreeSearchOptions, treeSearch } from '../agents/tree/tree-search.ts';
 import { ConfigError } from '../config/error.ts';
@@ -19,6 +21,7 @@ import type { McpServerInput } from '../envs/clients/mcp/config.ts';
 import { readMcpFile } from '../envs/clients/mcp/file.ts';
 import type { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { mcpTools } from '../envs/clients/mcp/tools.ts';
+import { interpreterTool } from '../envs/code/interpreter-tool.ts';
 import type { Awaitable, EnvironmentFactory } from '../envs/contracts.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
@@ -44,6 +47,7 @@ type ChoiceValues = Values<
     typeof mcpOptions &
     typeof nemoGymOptions &
     typeof historyOptions &
+    typeof toolUseOptions &
     typeof recordedOptions
 > &
   RewardValues;
@@ -55,6 +59,7 @@ const CHOICES = ['agent.env', 'agent.type', 'train.agent_func_path'] as const;
 interface Shape {
   readonly search: TreeSearchOptions | undefined;
   readonly history: ReturnType<typeof historyFromOptions>;
+  readonly tools: ToolUseOptions | undefined;
   readonly recorded: ReturnType<typeof recordedFromOptions>;
 }
 
@@ -68,9 +73,10 @@ export async function chooseAgent(
   const shape = {
     search: searched && read(() => searchFromOptions(searched)),
     history: read(() => historyFromOptions(values)),
+    tools: read(() => toolUseFromOptions(values, interpreters)),
     recorded: recordedFromOptions(values),
   };
-  const { search, history } = shape;
+  const { search, history, tools } = shape;
   read(() => refuseStrayRewardOptions(values));
   if (values['env.mcp.servers'] !== undefined || values['env.mcp.config'] !== undefined) {
     return chooseMcpAgent(values, place, shape);
@@ -100,7 +106,8 @@ export async function chooseAgent(
     ]);
   }
   try {
-    const play = (factory: EnvironmentFactory) => (search ? treeSearch(factory, search) : multiTurn(factory, history));
+    const play = (factory: EnvironmentFactory) =>
+      search ? treeSearch(factory, search) : multiTurn(factory, { ...history, tools });
     if (env !== undefined) {
       const { make } = await openChosen({ name: env, parameters: values['agent.env_parameters'] }, cwd);
       return fitting(play(make), shape);
@@ -188,6 +195,9 @@ function read<T>(options: () => T): T {
   }
 }
 
+const interpreters: Parameters<typeof toolUseFromOptions>[1] = (names, sandbox) =>
+  names.map(language => interpreterTool({ language, sandbox }));
+
 /** What the turns of an agent go by; `tools` where those of a tool agent do too. */
 const TURN_OPTIONS = {
   fold: { option: 'agent.fold', tools: true },
@@ -197,7 +207,11 @@ const TURN_OPTIONS = {
 } as const satisfies Record<keyof Shape['history'], unknown>;
 
 /** Refuses what would have no effect on the executor: one of the user's own has its own way of making attempts. */
-function fitting(executor: Executor, { search, history, recorded }: Shape, remembering = 'multi-turn'): Executor {
+function fitting(
+  executor: Executor,
+  { search, history, tools, recorded }: Shape,
+  remembering = 'multi-turn',
+): Executor {
   if (search !== undefined && executor.name !== 'tree') {
     throw new Error(
       `agent.search.strategy makes trees of turns with an environment, and this agent is '${executor.name}'; leave it out`,
@@ -208,6 +222,11 @@ function fitting(executor: Executor, { search, history, recorded }: Shape, remem
     if (executor.name === 'multi-turn' || (tools && executor.name === remembering)) continue;
     throw new Error(
       `${option} is for chains of turns with an environment${tools ? ', or with tools of servers' : ''}, and this agent is '${executor.name}'; leave it out`,
+    );
+  }
+  if (tools !== undefined && executor.name !== 'multi-turn') {
+    throw new Error(
+      `agent.tools are for chains of turns with an environment, and this agent is '${executor.name}'; leave them out`,
     );
   }
   if (Object.keys(recorded).length > 0 && executor.name !== 'recorded') {

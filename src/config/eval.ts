@@ -4,6 +4,7 @@ import { nemoGymOptions } from '../agents/nemo-gym/options.ts';
 import { agentOptions } from '../agents/options.ts';
 import { queueOptions } from '../agents/queue/options.ts';
 import { recordedOptions } from '../agents/recorded/options.ts';
+import { toolUseOptions } from '../agents/tools/options.ts';
 import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { options } from '../options/option.ts';
@@ -100,6 +101,7 @@ export const evaluationOptions = compose(
   remoteRewardOptions,
   rewardModelOptions,
   historyOptions,
+  toolUseOptions,
   recordedOptions,
   queueOptions,
   mcpOptions,

@@ -3,6 +3,7 @@ import { nemoGymOptions } from '../agents/nemo-gym/options.ts';
 import { agentOptions } from '../agents/options.ts';
 import { queueOptions } from '../agents/queue/options.ts';
 import { recordedOptions } from '../agents/recorded/options.ts';
+import { toolUseOptions } from '../agents/tools/options.ts';
 import { searchOptions } from '../agents/tree/options.ts';
 import { curationOptions } from '../algorithms/curation-options.ts';
 import { algorithmOptions } from '../algorithms/options.ts';
@@ -46,6 +47,7 @@ export const rlOptions = compose(
   remoteRewardOptions,
   rewardModelOptions,
   historyOptions,
+  toolUseOptions,
   recordedOptions,
   queueOptions,
   mcpOptions,
