@@ -10,7 +10,7 @@ import { chooseAgent } from './agent.ts';
 /** The tool agent of env.mcp.*. */
 
 const cwd = mkdtempSync(join(tmpdir(), 'tokenloop-mcp-agent-'));
-writeFileSync(join(cwd, 'reward.js'), 'export default batch => batch.map(({ text }) => (text === "hi" ? 1 : 0));\n');
+writeFileSync(join(cwd, 'reward.mjs'), 'export default batch => batch.map(({ text }) => (text === "hi" ? 1 : 0));\n');
 const server = { command: process.execPath, args: [path('tests/support/mcp-server.mjs'), 'plain'] };
 writeFileSync(join(cwd, 'servers.json'), JSON.stringify({ mcpServers: { odd: server } }));
 writeFileSync(join(cwd, 'wrong.json'), '{"servers": {}}');
@@ -18,7 +18,7 @@ const choose = (...argv: string[]) => {
   const { values } = resolve(evaluationOptions, { argv, cwd });
   return chooseAgent(values, { cwd });
 };
-const reward = ['--reward.remote_url', 'reward.js'];
+const reward = ['--reward.remote_url', 'reward.mjs'];
 
 describe('env.mcp', () => {
   it.each([
