@@ -50,13 +50,12 @@ const steps: Record<string, () => Promise<void>> = {
       ...['--reward.model_name_or_path', model('rm')],
     ),
   dpo: () => tokenloop('dpo', 'dpo', ...config('dpo'), ...start),
-  judge: async () => keep(await judgeAll()),
+  judge: async () => keep(await judge()),
 };
 
-/** What readers truly think of a model. The warm start is judged first: the others are compared with it. */
-async function judge(stage: 'sft' | 'ppo' | 'dpo') {
-  const name = `${stage}-judged`;
-  const tasks = [
+/** Has the true preference answer for a model's answers to the held-out prompts. */
+async function evaluate(stage: string): Promise<void> {
+  const data = [
     '--eval.dataset',
     'examples/rlhf/test.jsonl',
     '--data.input_key',
@@ -65,19 +64,28 @@ async function judge(stage: 'sft' | 'ppo' | 'dpo') {
   ];
   const sampling = ['--eval.temperature', '1', '--eval.n_samples_per_prompt', '4', '--rollout.max_new_tokens', '8'];
   const reward = ['--reward.remote_url', 'examples/rlhf/true-preference.js', '--eval.report', 'liking=liking'];
-  await tokenloop('eval', name, '--model.model_name_or_path', model(stage), ...tasks, ...sampling, ...reward);
-  return judged(join(root, runs, name), join(root, runs, 'sft-judged'));
+  await tokenloop(
+    'eval',
+    `${stage}-judged`,
+    '--model.model_name_or_path',
+    model(stage),
+    ...data,
+    ...sampling,
+    ...reward,
+  );
 }
 
-async function judgeAll(): Promise<SeedResult> {
-  const accuracy = (stage: string) => lastOf(join(root, runs, stage), 'eval/acc');
+async function judge(): Promise<SeedResult> {
+  await Promise.all(['sft', 'ppo', 'dpo'].map(evaluate));
+  const path = (name: string) => join(root, runs, name);
+  const judgedAs = (stage: string) => judged(path(`${stage}-judged`), path('sft-judged'));
   return {
     seed: Number(values.seed),
-    accuracy: { rm: accuracy('rm'), dpo: accuracy('dpo') },
-    sft: await judge('sft'),
-    ppo: await judge('ppo'),
-    dpo: await judge('dpo'),
-    curve: await curveOf(join(root, runs, 'ppo')),
+    accuracy: { rm: lastOf(path('rm'), 'eval/acc'), dpo: lastOf(path('dpo'), 'eval/acc') },
+    sft: judgedAs('sft'),
+    ppo: judgedAs('ppo'),
+    dpo: judgedAs('dpo'),
+    curve: await curveOf(path('ppo')),
   };
 }
 
