@@ -10,6 +10,7 @@ import { below, readRecords } from '../support/workplace.ts';
 /**
  * Input that the executable must refuse: one clear message that names the value and the remedy, exit code 1 or 2, no
  * stack trace, nothing half-written, and the process ends by itself (support/process.ts kills one that does not).
+ * With FAULTS=brief only the first of each kind is a process, and the others are refused within this one.
  */
 
 let cwd: string;
@@ -36,6 +37,10 @@ const inProcess: Execution = async argv => {
   return { code, out: out.join(''), err: err.join('') };
 };
 
+/** For what may have begun something that could keep a process alive. */
+const asProcesses = (faults: readonly Case[]) =>
+  faults.map((fault, i) => ({ ...fault, execute: i > 0 && process.env.FAULTS === 'brief' ? inProcess : asProcess }));
+
 /** Runs the small job with what is wrong. Returns the directory that the run was given. */
 async function refuse({ what, make, argv, code, says }: Case, execute: Execution, out = /^$/): Promise<string> {
   await make?.();
@@ -49,9 +54,9 @@ async function refuse({ what, make, argv, code, says }: Case, execute: Execution
 }
 
 /** Nothing has been begun: there is no run directory. */
-const refusedAtOnce = (execute: Execution) => async (fault: Case) => {
+async function refusedAtOnce({ execute = inProcess, ...fault }: Case & { readonly execute?: Execution }) {
   expect(existsSync(await refuse(fault, execute))).toBe(false);
-};
+}
 
 describe('options', () => {
   const faults: readonly Case[] = [
@@ -88,7 +93,7 @@ describe('options', () => {
       says: /rollout\.n_samples_per_prompt.* 1/,
     },
   ];
-  it.concurrent.each(faults)('$what', refusedAtOnce(inProcess));
+  it.concurrent.each(faults)('$what', refusedAtOnce);
 });
 
 describe('datasets', () => {
@@ -118,7 +123,7 @@ describe('datasets', () => {
       says: /cannot read the dataset .*none\.jsonl/,
     },
   ];
-  it.concurrent.each(faults)('$what', refusedAtOnce(inProcess));
+  it.concurrent.each(faults)('$what', refusedAtOnce);
 });
 
 describe('checkpoints', () => {
@@ -174,12 +179,12 @@ describe('checkpoints', () => {
       /malformed config\/config\.json is not valid JSON/,
     ),
   ];
-  it.concurrent.each(faults)('$what', refusedAtOnce(asProcess));
+  it.concurrent.each(asProcesses(faults))('$what', refusedAtOnce);
 });
 
 /** It goes wrong in the first step: the run directory says how far the run came, in whole lines. */
-async function stopped(fault: Case) {
-  const run = await refuse(fault, asProcess, /^failed episodes +count +the first\n.*\n\w+ +12 +step 1, train, .*\n$/);
+async function stopped({ execute, ...fault }: Case & { readonly execute: Execution }) {
+  const run = await refuse(fault, execute, /^failed episodes +count +the first\n.*\n\w+ +12 +step 1, train, .*\n$/);
   expect(below(run)).toEqual(['config.yaml', 'episodes.jsonl', 'failures.json', 'metrics.jsonl']);
   expect(Object.values(JSON.parse(readFileSync(join(run, 'failures.json'), 'utf8')))).toMatchObject([{ count: 12 }]);
   expect(readRecords(join(run, 'metrics.jsonl'))).toEqual([]);
@@ -247,7 +252,7 @@ describe('environments, prompts and weights', () => {
       says: failed('provider: policy: .*weights are not finite'),
     },
   ];
-  it.concurrent.each(faults)('$what', stopped);
+  it.concurrent.each(asProcesses(faults))('$what', stopped);
 });
 
 /** Single-turn answers scored by a file: the environment of the small job is taken away. */
@@ -262,7 +267,7 @@ describe('rewards', () => {
     code: 1,
     says: failed(`reward: reward: ${account}`),
   });
-  it.concurrent.each([
+  const failures = [
     failing('reward NaN', 'export default batch => batch.map(() => NaN);', 'reward: expected number, got NaN'),
     failing(
       'reward text',
@@ -271,17 +276,19 @@ describe('rewards', () => {
     ),
     failing('no rewards', 'export default () => [];', 'expected 1 scores, one for each answer, got 0'),
     failing('reward throws', 'export default () => { throw new Error("no judge"); };', 'no judge'),
-  ])('$what', stopped);
+  ];
+  it.concurrent.each(asProcesses(failures))('$what', stopped);
 
+  // What does not load is first, and so always a process: vitest loads files itself and words it in another way.
   const broken: readonly Case[] = [
-    { ...scoredBy('no reward', 'export const x = 1;'), code: 2, says: /exports nothing as reward_func or default/ },
     {
       ...scoredBy('reward that does not load', 'export default () => {'),
       code: 2,
       says: /reward file .*does not load\.mjs: .*end of input/,
     },
+    { ...scoredBy('no reward', 'export const x = 1;'), code: 2, says: /exports nothing as reward_func or default/ },
   ];
-  it.concurrent.each(broken)('$what', refusedAtOnce(asProcess));
+  it.concurrent.each(asProcesses(broken))('$what', refusedAtOnce);
 });
 
 describe('files of code', () => {
@@ -293,6 +300,12 @@ describe('files of code', () => {
     says,
   });
   const faults: readonly Case[] = [
+    // First, as above.
+    agent(
+      'agent that does not load',
+      'export default {',
+      /train\.agent_func_path agent that does not load\.mjs: .*end of input/,
+    ),
     {
       what: 'no agent file',
       argv: ['--train.agent_func_path', 'none.mjs'],
@@ -300,15 +313,10 @@ describe('files of code', () => {
       says: /train\.agent_func_path none\.mjs: no such file \(looked for .*\)/,
     },
     agent(
-      'agent that does not load',
-      'export default {',
-      /train\.agent_func_path agent that does not load\.mjs: .*end of input/,
-    ),
-    agent(
       'agent without a default',
       'export const x = 1;',
       /without a default\.mjs: (the default export must be|it exports nothing where an agent is expected)/,
     ),
   ];
-  it.concurrent.each(faults)('$what', refusedAtOnce(asProcess));
+  it.concurrent.each(asProcesses(faults))('$what', refusedAtOnce);
 });

@@ -11,10 +11,11 @@ import { below, lastingMetrics, readRecords } from '../support/workplace.ts';
 /**
  * A run that is killed (SIGKILL) again and again, each time at a random one of the moments at which it changes a file:
  * lines of metrics and episodes, checkpoints being written, renamed and removed, the lock, in both threads, writes half
- * done. Continued each time, it ends as one that was never stopped. FAULTS=full kills 50 times, else 6 times.
+ * done. Continued each time, it ends as one that was never stopped. FAULTS=full kills 50 times, FAULTS=brief twice,
+ * else 6 times.
  */
 
-const KILLS = process.env.FAULTS === 'full' ? 50 : 6;
+const KILLS = { full: 50, brief: 2 }[process.env.FAULTS ?? ''] ?? 6;
 const NODE_OPTIONS = `--require ${join(root, 'tests/support/fatal-moment.cjs')}`;
 const argv = (run: string) => [
   'rl',
@@ -82,5 +83,5 @@ it(
     expect(await tokenloop(argv(last), { cwd })).toMatchObject({ code: 0 });
     expectToEqualWhole(last);
   },
-  KILLS * 20_000,
+  (KILLS + 4) * 20_000,
 );
