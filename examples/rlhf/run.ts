@@ -55,24 +55,11 @@ const steps: Record<string, () => Promise<void>> = {
 
 /** Has the true preference answer for a model's answers to the held-out prompts. */
 async function evaluate(stage: string): Promise<void> {
-  const data = [
-    '--eval.dataset',
-    'examples/rlhf/test.jsonl',
-    '--data.input_key',
-    'prompt',
-    '--data.apply_chat_template',
-  ];
+  const answering = ['--model.model_name_or_path', model(stage), '--data.apply_chat_template'];
+  const data = ['--eval.dataset', 'examples/rlhf/test.jsonl', '--data.input_key', 'prompt'];
   const sampling = ['--eval.temperature', '1', '--eval.n_samples_per_prompt', '4', '--rollout.max_new_tokens', '8'];
   const reward = ['--reward.remote_url', 'examples/rlhf/true-preference.js', '--eval.report', 'liking=liking'];
-  await tokenloop(
-    'eval',
-    `${stage}-judged`,
-    '--model.model_name_or_path',
-    model(stage),
-    ...data,
-    ...sampling,
-    ...reward,
-  );
+  await tokenloop('eval', `${stage}-judged`, ...answering, ...data, ...sampling, ...reward);
 }
 
 async function judge(): Promise<SeedResult> {
@@ -97,7 +84,7 @@ function keep(result: SeedResult): void {
   // The innermost objects in one line each.
   const text = JSON.stringify(results, round, 1).replace(/\{[^{}[\]]*\}/g, object => object.replace(/\s+/g, ' '));
   writeFileSync(file, `${text}\n`);
-  writeFileSync(join(import.meta.dirname, 'curve.svg'), chart(results));
+  writeFileSync(join(import.meta.dirname, 'curve.svg'), chart(JSON.parse(text) as SeedResult[]));
   console.log(`\nseed ${result.seed}: reward model right on ${result.accuracy.rm.toFixed(3)} of held-out pairs`);
   console.table({ 'warm start': result.sft, PPO: result.ppo, DPO: result.dpo });
 }
