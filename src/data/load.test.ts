@@ -101,6 +101,19 @@ describe('loadRows', () => {
     await expect(load(path)).rejects.toThrow(/lzo\.parquet: column "text" is compressed with LZO; .*ZSTD/);
   });
 
+  it('says how many rows are malformed, and why the first is, when none can be used', async () => {
+    const onMalformed = () => undefined;
+    await expect(load(file('a.jsonl', '\nx\n[1\n'), { onMalformed })).rejects.toThrow(
+      /a\.jsonl: no row can be used, all 2 rows are malformed\. The first, .*a\.jsonl:2: not JSON/,
+    );
+    await expect(load(file('a.csv', 'x,y\n1\n'), { onMalformed })).rejects.toThrow(
+      /the only row is malformed\. The first, .*a\.csv, row 1: has 1 cells/,
+    );
+    file('d/train-0.jsonl', '');
+    file('d/train-1.jsonl', 'x\n');
+    await expect(load(join(directory, 'd'), { onMalformed })).rejects.toThrow(/train-1\.jsonl: no row can be used/);
+  });
+
   it('asks of every row at the start whether it can be used', async () => {
     const { files } = localFiles(file('a.jsonl', '{"x":1}\n{"x":2}\n'), TRAIN)!;
     const map = (row: unknown) => {

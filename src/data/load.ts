@@ -1,6 +1,6 @@
 import { messageOf } from '../episode/failure.ts';
 import type { DataFile } from './files.ts';
-import { type MalformedRow, refuse } from './malformed.ts';
+import { type MalformedRow, placeOf, refuse } from './malformed.ts';
 import { concatRows, lazyRows, type Rows } from './rows.ts';
 import { formatOf } from './sources/file.ts';
 import { decode } from './sources/jsonl.ts';
@@ -31,23 +31,32 @@ export interface LoadOptions<T> {
  */
 export async function loadRows<T>(files: readonly DataFile[], options: LoadOptions<T>): Promise<Rows<T>> {
   const lists: Rows<T>[] = [];
+  const { onMalformed = refuse } = options;
+  let malformed = 0;
+  let first: MalformedRow | undefined;
+  const count = (row: MalformedRow) => {
+    malformed += 1;
+    first ??= row;
+    onMalformed(row);
+  };
   let left = options.limit ?? Number.POSITIVE_INFINITY;
   for (const file of files) {
     if (left <= 0) break;
-    const rows = await loadFile(file, { ...options, limit: left });
+    const rows = await loadFile(file, { ...options, onMalformed: count, limit: left });
     left -= rows.length;
     lists.push(rows);
   }
-  if (lists.every(rows => rows.length === 0)) {
-    throw new Error(
-      `${files.map(({ path }) => path).join(', ')}: no rows in it${files.length === 1 ? '' : ' that can be used'}; a dataset has at least one`,
-    );
-  }
-  return concatRows(lists);
+  if (lists.some(rows => rows.length > 0)) return concatRows(lists);
+  const where = files.map(({ path }) => path).join(', ');
+  if (first === undefined) throw new Error(`${where}: no rows in it; a dataset has at least one`);
+  const all = malformed === 1 ? 'the only row is' : `all ${malformed} rows are`;
+  throw new Error(`${where}: no row can be used, ${all} malformed. The first, ${placeOf(first)}: ${first.reason}`);
 }
 
-async function loadFile<T>(file: DataFile, options: LoadOptions<T> & { readonly limit: number }): Promise<Rows<T>> {
-  const { map, check, limit, onMalformed = refuse } = options;
+type FileLoading<T> = LoadOptions<T> & Required<Pick<LoadOptions<T>, 'limit' | 'onMalformed'>>;
+
+async function loadFile<T>(file: DataFile, options: FileLoading<T>): Promise<Rows<T>> {
+  const { map, check, limit, onMalformed } = options;
   const { read, unit } = formatOf(file.path);
   const index = new RowIndex();
   const spool = new Spool();

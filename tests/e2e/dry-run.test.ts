@@ -106,5 +106,5 @@ it('names the row where the chat template raises, with what it says', async () =
   const { code, err } = await run([...argv, '--data.apply_chat_template']);
   expect(code).toBe(2);
   expect(err).toMatch(/:1: the chat template could not render a conversation .* \[user\]: roles must alternate/);
-  expect(err).toMatch(/demonstrations\.jsonl: no rows in it/);
+  expect(err).toMatch(/demonstrations\.jsonl: no row can be used, all 6 rows are malformed\. The first, .*:1: the chat/);
 });
