@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { loadEvaluationTasks } from './datasets.ts';
+import { loadEvaluationTasks, loadTrainingTasks } from './datasets.ts';
 
 const cwd = mkdtempSync(join(tmpdir(), 'datasets-'));
 afterAll(() => rmSync(cwd, { recursive: true }));
@@ -39,4 +39,29 @@ it('tasks of several files bear their names, and their ids do not collide', asyn
     ['x', 'a'],
     ['second:x', 'second'],
   ]);
+});
+
+it('renames columns, for what has no option as well', async () => {
+  const png = Buffer.from('89504e470d0a1a0a00000000', 'hex');
+  writeFileSync(join(cwd, 'a.png'), png);
+  const rows = [7, 8].map(nr => ({ q: { text: `${nr}+1` }, nr, kind: 'sum', picture: 'a.png', solved: [`${nr + 1}`] }));
+  writeFileSync(join(cwd, 'foreign.jsonl'), rows.map(one => JSON.stringify(one)).join('\n'));
+  const mapping = { input: 'q.text', id: 'nr', datasource: 'kind', images: 'picture', label: 'solved.0' };
+  const given = {
+    ...values,
+    'data.label_key': 'label',
+    'data.max_images_per_prompt': 1,
+    'data.column_mapping': mapping,
+  };
+  const tasks = await loadTrainingTasks({ datasets: 'foreign.jsonl' }, given, surroundings);
+  expect(
+    [...tasks].map(({ id, source, prompt, label, images }) => [id, source, prompt, label, images?.length]),
+  ).toEqual([
+    ['7', 'sum', '7+1', '8', 1],
+    ['8', 'sum', '8+1', '9', 1],
+  ]);
+  const unknown = { ...given, 'data.column_mapping': { ...mapping, id: 'number' } };
+  await expect(loadEvaluationTasks('foreign.jsonl', unknown, surroundings)).rejects.toThrow(
+    /foreign\.jsonl:1: no column "number" \(data\.column_mapping makes it "id"\); this row has q, nr, kind, picture, solved/,
+  );
 });

@@ -8,6 +8,7 @@ import { loadRows } from '../data/load.ts';
 import { type MalformedRow, MalformedRows } from '../data/malformed.ts';
 import { mixRows } from '../data/mixture.ts';
 import { parseReference } from '../data/reference.ts';
+import { type ColumnMapping, renameColumns } from '../data/renaming.ts';
 import { concatRows, filterRows, type Rows } from '../data/rows.ts';
 import type { SplitChoice } from '../data/splits.ts';
 import { unreadable } from '../data/unreadable.ts';
@@ -24,7 +25,9 @@ import { type NemoGymValues, usesNemoGym } from './nemo-gym.ts';
 export type DatasetSurroundings = Pick<CommandContext<Record<never, never>>, 'cwd' | 'stderr'> &
   Partial<Pick<CommandContext<Record<never, never>>, 'interrupt' | 'env'>>;
 
-type Columns = Omit<Values<typeof dataOptions>, 'data.max_samples'> & Partial<NemoGymValues>;
+type Columns = Omit<Values<typeof dataOptions>, 'data.max_samples' | 'data.column_mapping'> &
+  Partial<Values<Pick<typeof dataOptions, 'data.column_mapping'>>> &
+  Partial<NemoGymValues>;
 
 /** What to do with rows that cannot be used. */
 export type RowPolicy = Pick<Columns, 'data.on_malformed' | 'data.max_malformed'>;
@@ -39,6 +42,8 @@ export interface Mixing {
   readonly usual?: string | undefined;
   /** Of each dataset. */
   readonly limit?: number | undefined;
+  /** Columns by the names they are to have; of example rows only. */
+  readonly renamed?: ColumnMapping | undefined;
 }
 
 /** The tasks to train on as the data options describe them. Rows that are left out are counted on `stderr`. */
@@ -100,10 +105,12 @@ export function loadExampleRows<E>(
   policy: RowPolicy | { malformed: number },
   surroundings: DatasetSurroundings,
 ): Promise<Rows<E>> {
-  const { limit } = mixing;
+  const { limit, renamed = {} } = mixing;
+  const rename = renameColumns(renamed);
+  const map = (row: unknown) => read(rename(row));
   if (!('malformed' in policy)) {
     return loadMixture(mixing, policy, surroundings, ({ files }, _several, onMalformed) =>
-      loadRows(files, { map: read, limit, onMalformed }),
+      loadRows(files, { map, limit, onMalformed }),
     );
   }
   return loadMixture(mixing, COUNT_ALL, surroundings, ({ files }, _several, onMalformed) => {
@@ -111,7 +118,7 @@ export function loadExampleRows<E>(
       policy.malformed += 1;
       onMalformed?.(row);
     };
-    return loadRows(files, { map: read, limit, onMalformed: count });
+    return loadRows(files, { map, limit, onMalformed: count });
   });
 }
 
@@ -199,11 +206,13 @@ export function tasksWithRoom(
 
 function taskOf(values: Columns): (row: unknown, file: string) => TaskInput {
   const label = values['data.label_key'];
+  const rename = renameColumns(values['data.column_mapping'] ?? {});
   if (usesNemoGym(values)) {
-    return row => ({
-      ...nemoGymTask(row),
-      ...(label && { label: String(requiredColumn(columnsOf(row), label, 'data.label_key')) }),
-    });
+    return given => {
+      const row = rename(given);
+      const labelled = label && { label: String(requiredColumn(columnsOf(row), label, 'data.label_key')) };
+      return { ...nemoGymTask(row), ...labelled };
+    };
   }
   const columns = {
     inputKey: values['data.input_key'],
@@ -213,7 +222,7 @@ function taskOf(values: Columns): (row: unknown, file: string) => TaskInput {
     imageKey: values['data.image_key'],
     maxImages: values['data.max_images_per_prompt'],
   };
-  return (row: unknown, file: string) => rowToTask(row, columns, file);
+  return (row, file) => rowToTask(rename(row), columns, file);
 }
 
 function splitOf(split: string | undefined, usual: string): SplitChoice {

@@ -3,6 +3,7 @@ import type { datasetOptions, supervisedOptions } from '../config/supervised.ts'
 import { mapRows, type Rows } from '../data/rows.ts';
 import type { modelOptions } from '../engines/onnx/options.ts';
 import type { Options, Values } from '../options/option.ts';
+import type { dataOptions } from '../rollout/options.ts';
 import type { Renderer } from '../text/renderer.ts';
 import type { RunEnd } from '../tracking/contracts.ts';
 import { fanOut } from '../tracking/fan-out.ts';
@@ -143,17 +144,22 @@ async function loadExamples<E>(read: (row: unknown) => E, context: SupervisedCon
   const examples = await loadExampleRows(mixingOf(values), read, values, context);
   const datasets = values['eval.dataset'];
   if (datasets === undefined) return { examples, heldOut: undefined };
-  const heldOut = { datasets, split: values['eval.split'], usual: 'test', limit: values['eval.max_samples'] };
+  const [split, limit] = [values['eval.split'], values['eval.max_samples']];
+  const heldOut = { datasets, split, usual: 'test', limit, renamed: values['data.column_mapping'] };
   return { examples, heldOut: await loadExampleRows(heldOut, read, values, context) };
 }
 
 /** The rows that are trained on. */
-export function mixingOf(values: Values<typeof datasetOptions> & { readonly 'data.max_samples'?: number | undefined }) {
+export function mixingOf(
+  values: Values<typeof datasetOptions> &
+    Partial<Values<Pick<typeof dataOptions, 'data.max_samples' | 'data.column_mapping'>>>,
+): Mixing {
   return {
     datasets: values['data.dataset'],
     probabilities: values['data.dataset_probs'],
     split: values['data.dataset_split'],
     limit: values['data.max_samples'],
+    renamed: values['data.column_mapping'],
   };
 }
 

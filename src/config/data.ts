@@ -22,7 +22,14 @@ export const dataCommandOptions = compose(
       short: 'dry-run',
     },
   }),
-  pick(dataOptions, 'data.label_key', 'data.input_template', 'data.apply_chat_template', 'data.max_samples'),
+  pick(
+    dataOptions,
+    'data.column_mapping',
+    'data.label_key',
+    'data.input_template',
+    'data.apply_chat_template',
+    'data.max_samples',
+  ),
   demonstrationOptions,
   preferenceDataOptions,
 );

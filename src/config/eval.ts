@@ -86,6 +86,7 @@ export const evaluationOptions = compose(
   evalSamplingOptions,
   pick(
     dataOptions,
+    'data.column_mapping',
     'data.input_key',
     'data.label_key',
     'data.input_template',

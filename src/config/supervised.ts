@@ -40,6 +40,7 @@ export const supervisedOptions = compose(
   datasetOptions,
   pick(
     dataOptions,
+    'data.column_mapping',
     'data.input_template',
     'data.apply_chat_template',
     'data.on_malformed',

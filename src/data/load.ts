@@ -53,7 +53,10 @@ export async function loadRows<T>(files: readonly DataFile[], options: LoadOptio
   throw new Error(`${where}: no row can be used, ${all} malformed. The first, ${placeOf(first)}: ${first.reason}`);
 }
 
-type FileLoading<T> = LoadOptions<T> & Required<Pick<LoadOptions<T>, 'limit' | 'onMalformed'>>;
+interface FileLoading<T> extends LoadOptions<T> {
+  readonly limit: number;
+  readonly onMalformed: (row: MalformedRow) => void;
+}
 
 async function loadFile<T>(file: DataFile, options: FileLoading<T>): Promise<Rows<T>> {
   const { map, check, limit, onMalformed } = options;

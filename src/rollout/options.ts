@@ -13,6 +13,10 @@ export const probabilities = z.union([
 
 /** How the columns of a dataset are read. */
 export const dataOptions = options({
+  'data.column_mapping': {
+    schema: z.record(z.string().min(1), z.string().min(1)).optional(),
+    help: 'Rename columns before anything reads them, ours to theirs, as in {id: problem_id, images: picture}; dots lead into columns, as in {label: answers.text.0}',
+  },
   'data.input_key': {
     schema: z.string().min(1).default('input'),
     help: 'Column of the prompt: text, or a list of messages {role, content}; dots lead into columns, as in question.text',

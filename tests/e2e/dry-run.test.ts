@@ -100,11 +100,27 @@ it('data reads tasks, demonstrations and pairs; with --dry-run it shows the firs
   expect(numbers((await run(pairs)).out)).toMatchObject({ examples: 1, 'answer tokens': 6, malformed: 1 });
 });
 
+it.each([
+  ['sft', 'demonstrations.jsonl', ['--data.output_key', 'answer'], '{answer: output}', 2],
+  ['dpo', 'pairs.jsonl', ['--data.prompt_key', 'question'], '{question: q}', 1],
+  ['rm', 'pairs.jsonl', ['--data.prompt_key', 'question'], '{question: q}', 1],
+  ['data', 'pairs.jsonl', ['--data.prompt_key', 'question', '--data.kind', 'pairs'], '{question: q}', 1],
+])('%s reads renamed columns', async (name, dataset, options, mapping, examples) => {
+  const argv = [name, '--dry-run', '--data.dataset', dataset, ...options, '--data.apply_chat_template'];
+  const { code, out, err } = await run([...argv, '--data.column_mapping', mapping]);
+  expect(code, err).toBe(0);
+  expect(numbers(out)).toMatchObject({ examples });
+  const unknown = await run([...argv, '--data.column_mapping', '{answer: nothing}']);
+  expect(unknown.err).toMatch(/no column "nothing" \(data\.column_mapping makes it "answer"\); this row has/);
+});
+
 it('names the row where the chat template raises, with what it says', async () => {
   writeFileSync(join(cwd, 'model/chat_template.jinja'), "{{ raise_exception('roles must alternate') }}");
   const argv = ['sft', '--dry-run', '--data.dataset', 'demonstrations.jsonl', '--data.output_key', 'output'];
   const { code, err } = await run([...argv, '--data.apply_chat_template']);
   expect(code).toBe(2);
   expect(err).toMatch(/:1: the chat template could not render a conversation .* \[user\]: roles must alternate/);
-  expect(err).toMatch(/demonstrations\.jsonl: no row can be used, all 6 rows are malformed\. The first, .*:1: the chat/);
+  expect(err).toMatch(
+    /demonstrations\.jsonl: no row can be used, all 6 rows are malformed\. The first, .*:1: the chat/,
+  );
 });
