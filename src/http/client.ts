@@ -4,14 +4,21 @@ export class HttpFailure extends Error {
   readonly retryable: boolean;
   /** The server asks to wait so long, in milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** The server is well, and what it said is of no use: a second attempt need not wait. */
+  readonly answered: boolean;
 
   constructor(
     message: string,
-    options: ErrorOptions & { readonly retryable: boolean; readonly retryAfterMs?: number | undefined },
+    options: ErrorOptions & {
+      readonly retryable: boolean;
+      readonly retryAfterMs?: number | undefined;
+      readonly answered?: boolean | undefined;
+    },
   ) {
     super(message, options);
     this.retryable = options.retryable;
     this.retryAfterMs = options.retryAfterMs;
+    this.answered = options.answered ?? false;
   }
 }
 
@@ -51,15 +58,17 @@ export async function postJson(url: string, body: unknown, options: PostOptions)
     throw failed(`cannot be reached (${reasonOf(error)})`, true, { cause: error });
   }
   const { status, headers } = response;
+  // A server may repeat what it was sent.
+  const said = () => preview(key ? text.replaceAll(key, '(key)') : text);
   if (!response.ok) {
     const retryable = status === 408 || status === 429 || status >= 500;
-    throw failed(`${status} ${preview(text)}`.trim(), retryable, { retryAfterMs: waitOf(headers.get('retry-after')) });
+    throw failed(`${status} ${said()}`.trim(), retryable, { retryAfterMs: waitOf(headers.get('retry-after')) });
   }
   try {
     return JSON.parse(text);
   } catch (error) {
     const type = headers.get('content-type') ?? 'no content type';
-    throw failed(`answered with ${type}, which is not JSON: ${preview(text)}`, true, { cause: error });
+    throw failed(`answered with ${type}, which is not JSON: ${said()}`, true, { cause: error });
   }
 }
 

@@ -105,6 +105,16 @@ describe('Servers', () => {
     expect(count).toBe(1);
   });
 
+  it('neither waits for nor leaves alone a server that answered what is of no use', async () => {
+    const { servers, clock } = setup({ urls: ['a'], failuresToOpen: 1, attempts: 4 });
+    const useless = new HttpFailure('a: says nothing', { retryable: true, answered: true });
+    await expect(servers.call(async () => Promise.reject(useless))).rejects.toThrow(
+      'no answer in 4 attempts: a: says nothing',
+    );
+    expect(await servers.call(async url => url)).toBe('a');
+    expect(clock.waits).toEqual([]);
+  });
+
   it('never waits longer than it may, and at least half', async () => {
     await fc.assert(
       fc.asyncProperty(fc.double({ min: 0, max: 0.999, noNaN: true }), async random => {

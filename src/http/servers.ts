@@ -77,7 +77,8 @@ export class Servers {
         }
         const isRepeat = tried.has(server) || this.#servers.every(other => tried.has(other) || other === server);
         tried.add(server);
-        if (isRepeat) await this.#wait(Math.max(error.retryAfterMs ?? 0, this.#backoff(attempt)), signal);
+        if (isRepeat && !error.answered)
+          await this.#wait(Math.max(error.retryAfterMs ?? 0, this.#backoff(attempt)), signal);
       }
     }
   }
@@ -109,7 +110,10 @@ export class Servers {
       server.openUntil = 0;
       return answer;
     } catch (error) {
-      if (error instanceof HttpFailure && error.retryable) {
+      if (error instanceof HttpFailure && error.answered) {
+        server.failures = 0;
+        server.openUntil = 0;
+      } else if (error instanceof HttpFailure && error.retryable) {
         server.failures += 1;
         if (server.failures >= failuresToOpen) server.openUntil = this.#now() + openMs;
       }
