@@ -2,6 +2,7 @@ import type { Executor } from '../agents/contracts.ts';
 import type { Values } from '../options/option.ts';
 import type { codeRewardOptions } from '../rewards/code-options.ts';
 import type { RewardFunction } from '../rewards/contracts.ts';
+import type { judgeRewardOptions } from '../rewards/judge/options.ts';
 import type { mathRewardOptions } from '../rewards/math/options.ts';
 import { type MixturePart, mixedReward, partName } from '../rewards/mixture.ts';
 import type { rewardModelOptions } from '../rewards/model/options.ts';
@@ -20,6 +21,7 @@ export type RewardValues = Values<
   Pick<typeof agentChoiceOptions, 'reward.remote_url' | 'reward.mixture'> &
     typeof mathRewardOptions &
     typeof codeRewardOptions &
+    typeof judgeRewardOptions &
     typeof remoteRewardOptions &
     typeof rewardModelOptions
 >;

@@ -9,6 +9,7 @@ import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../en
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { options } from '../options/option.ts';
 import { codeRewardOptions } from '../rewards/code-options.ts';
+import { judgeRewardOptions } from '../rewards/judge/options.ts';
 import { mathRewardOptions } from '../rewards/math/options.ts';
 import { rewardModelOptions } from '../rewards/model/options.ts';
 import { remoteRewardOptions } from '../rewards/remote-options.ts';
@@ -99,6 +100,7 @@ export const evaluationOptions = compose(
   agentChoiceOptions,
   mathRewardOptions,
   codeRewardOptions,
+  judgeRewardOptions,
   remoteRewardOptions,
   rewardModelOptions,
   historyOptions,

@@ -17,6 +17,7 @@ import {
 } from '../engines/onnx/options.ts';
 import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { codeRewardOptions } from '../rewards/code-options.ts';
+import { judgeRewardOptions } from '../rewards/judge/options.ts';
 import { mathRewardOptions } from '../rewards/math/options.ts';
 import { rewardModelOptions } from '../rewards/model/options.ts';
 import { remoteRewardOptions } from '../rewards/remote-options.ts';
@@ -44,6 +45,7 @@ export const rlOptions = compose(
   agentChoiceOptions,
   mathRewardOptions,
   codeRewardOptions,
+  judgeRewardOptions,
   remoteRewardOptions,
   rewardModelOptions,
   historyOptions,

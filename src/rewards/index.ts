@@ -3,6 +3,7 @@ export { perSample, type RewardFunction, type RewardInput, type RewardOutput } f
 export { exactMatch } from './exact-match.ts';
 export { loadRewardFile } from './file/load.ts';
 export { finalNumber } from './final-number.ts';
+export { type JudgeOptions, judgeReward } from './judge/judge.ts';
 export {
   EXTRACTIONS,
   type Extraction,

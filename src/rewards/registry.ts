@@ -1,20 +1,27 @@
+import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import type { Awaitable } from '../envs/contracts.ts';
+import { messageOf } from '../episode/failure.ts';
 import type { Values } from '../options/option.ts';
 import type { SandboxOptions } from '../sandbox/settings.ts';
 import { codeReward } from './code.ts';
 import type { codeRewardOptions } from './code-options.ts';
 import type { RewardFunction } from './contracts.ts';
 import { rewardThreads } from './file/threads.ts';
+import { judgeReward } from './judge/judge.ts';
+import type { judgeRewardOptions } from './judge/options.ts';
 import type { mathRewardOptions } from './math/options.ts';
 import { mathReward } from './math/reward.ts';
 import { remoteReward } from './remote.ts';
 import type { remoteRewardOptions } from './remote-options.ts';
 
 /** Of the rewards whose options a command has. */
-type RewardValues = Partial<Values<typeof mathRewardOptions & typeof codeRewardOptions & typeof remoteRewardOptions>>;
+type RewardValues = Partial<
+  Values<typeof mathRewardOptions & typeof codeRewardOptions & typeof judgeRewardOptions & typeof remoteRewardOptions>
+>;
 
 /** Rewards that have a name, and the beginning of the names of their options. */
-const REWARDS: Readonly<Record<string, (values: RewardValues) => RewardFunction>> = {
+const REWARDS: Readonly<Record<string, (values: RewardValues, place: Place) => Awaitable<RewardFunction>>> = {
   code: values =>
     codeReward({
       language: values['reward.code.language'] ?? 'python',
@@ -22,6 +29,7 @@ const REWARDS: Readonly<Record<string, (values: RewardValues) => RewardFunction>
       totalTimeoutMs: values['reward.code.deadline'],
       sandbox: values['reward.code.sandbox'] as SandboxOptions | undefined, // read there, and refused if it is none
     }),
+  judge: judgeOf,
   math: values =>
     mathReward({
       ...defined('extract', values['reward.math.extract']),
@@ -51,7 +59,7 @@ export async function chooseReward(
   values: RewardValues,
   { cwd, env, print, threadEntry }: Place,
 ): Promise<RewardFunction> {
-  if (Object.hasOwn(REWARDS, name)) return REWARDS[name]!(values);
+  if (Object.hasOwn(REWARDS, name)) return REWARDS[name]!(values, { cwd, env });
   if (isServers(name)) return serversOf(name, values, env ?? {});
   return rewardThreads({ path: resolve(cwd, name), print, entry: threadEntry });
 }
@@ -66,19 +74,65 @@ function serversOf(name: string, values: RewardValues, env: NonNullable<Place['e
       `reward.remote_url: "${bad}" is no URL; servers are given as http://host:port/get_reward, separated by commas`,
     );
   }
-  const variable = values['reward.remote.key_env'];
-  const key = variable === undefined ? undefined : env[variable];
-  if (variable !== undefined && !key) {
-    throw new Error(`reward.remote.key_env is ${variable}, and this environment variable is not set`);
-  }
   return remoteReward({
     urls,
-    key,
+    key: keyOf('reward.remote.key_env', values, env),
     timeoutMs: values['reward.remote.timeout'],
     attempts: values['reward.remote.attempts'],
     maxBatch: values['reward.remote.max_batch'],
     concurrency: values['reward.remote.concurrency'],
   });
+}
+
+async function judgeOf(values: RewardValues, { cwd, env }: Place): Promise<RewardFunction> {
+  const { 'reward.judge.url': url, 'reward.judge.model': model } = values;
+  if (url === undefined || model === undefined) {
+    const missing = url === undefined ? 'reward.judge.url (http://host:port/v1)' : 'reward.judge.model';
+    throw new Error(`the reward judge needs ${missing}`);
+  }
+  return judgeReward({
+    urls: url.split(',').map(one => one.trim()),
+    model,
+    key: keyOf('reward.judge.key_env', values, env ?? {}),
+    rubric: await textOf('reward.judge.rubric', values, cwd),
+    template: await textOf('reward.judge.template', values, cwd),
+    min: values['reward.judge.min'],
+    max: values['reward.judge.max'],
+    temperature: values['reward.judge.temperature'],
+    cacheSize: values['reward.judge.cache_size'],
+    concurrency: values['reward.judge.concurrency'],
+    timeoutMs: values['reward.judge.timeout'],
+    attempts: values['reward.judge.attempts'],
+  });
+}
+
+/** The text of an option, or of the file that it names as `@file`. */
+async function textOf(
+  option: 'reward.judge.rubric' | 'reward.judge.template',
+  values: RewardValues,
+  cwd: string,
+): Promise<string | undefined> {
+  const given = values[option];
+  if (!given?.startsWith('@')) return given;
+  let text: string;
+  try {
+    text = (await readFile(resolve(cwd, given.slice(1)), 'utf8')).trim();
+  } catch (error) {
+    throw new Error(`${option} ${given}: ${messageOf(error)}`, { cause: error });
+  }
+  if (text === '') throw new Error(`${option} ${given}: the file is empty`);
+  return text;
+}
+
+function keyOf(
+  option: 'reward.remote.key_env' | 'reward.judge.key_env',
+  values: RewardValues,
+  env: NonNullable<Place['env']>,
+): string | undefined {
+  const variable = values[option];
+  const key = variable === undefined ? undefined : env[variable];
+  if (variable === undefined || key) return key;
+  throw new Error(`${option} is ${variable}, and this environment variable is not set`);
 }
 
 /**

@@ -83,7 +83,7 @@ export const agentChoiceOptions = options({
   },
   'reward.remote_url': {
     schema: z.string().min(1).optional(),
-    help: 'What scores answers: math, code, a file with a reward function, or the URLs of reward servers (http://host:port/get_reward, separated by commas)',
+    help: 'What scores answers: math, code, judge, a file with a reward function, or the URLs of reward servers (http://host:port/get_reward, separated by commas)',
     aliases: ['remote_rm_url'],
   },
   'reward.mixture': {
