@@ -5,7 +5,7 @@ import type { ToolResult } from '../envs/tools/contracts.ts';
 import { explain, preview } from '../episode/explain.ts';
 import { isThenable } from '../episode/failure.ts';
 import { generationProblems } from '../episode/validate.ts';
-import type { RewardOutput } from '../rewards/contracts.ts';
+import { type RewardOutput, type Scored, totalled } from '../rewards/contracts.ts';
 
 /**
  * What users' code hands in, checked at the door: each function returns the value or throws an error that names the
@@ -64,6 +64,11 @@ const rewardOutput = z.object({
   score: z.number().optional(),
   metrics: metrics.optional(),
 });
+const processReward = rewardOutput.extend({
+  reward: z.number().optional(),
+  tokens: z.array(z.number()).optional(),
+  steps: z.array(z.number()).optional(),
+});
 
 /** Checks what a call gave, now or when it is there: a call that does not wait costs no promise. */
 export function checked<T, U>(given: T | PromiseLike<T>, check: (value: T) => U): U | PromiseLike<U> {
@@ -104,19 +109,42 @@ export function checkStepResult(value: StepResult): StepResult {
   return result;
 }
 
-/** Scores of a batch of `count` answers, each as an object. */
-export function checkRewards(values: readonly (number | RewardOutput)[], count: number): RewardOutput[] {
+/**
+ * The score of one answer, out of the batch of one that it was scored in.
+ * @param places how many process rewards it may have: tokens of the answer, where they are known, and steps of the episode
+ */
+export function checkReward(
+  values: readonly (number | RewardOutput)[],
+  places: { readonly tokens?: number; readonly steps: number },
+): Scored {
   if (!Array.isArray(values)) {
     throw new Error(
-      `expected an array of ${count} scores, got ${preview(values)}; wrap a function of one answer in perSample`,
+      `expected an array of 1 scores, got ${preview(values)}; wrap a function of one answer in perSample`,
     );
   }
-  if (values.length !== count) throw new Error(`expected ${count} scores, one for each answer, got ${values.length}`);
-  return values.map(value => {
-    if (typeof value === 'number') return check(rewardOutput, { reward: value });
-    if (typeof value === 'object' && value !== null) return check(rewardOutput, value);
-    throw new Error(`expected a number or an object {reward, score?, metrics?} for each answer, got ${preview(value)}`);
-  });
+  if (values.length !== 1) throw new Error(`expected 1 scores, one for each answer, got ${values.length}`);
+  const value: number | RewardOutput = values[0];
+  if (typeof value === 'number') return check(rewardOutput, { reward: value });
+  if (typeof value !== 'object' || value === null) {
+    throw new Error(
+      `expected a number or an object {reward, score?, metrics?, tokens?, steps?} for each answer, ` +
+        `got ${preview(value)}`,
+    );
+  }
+  const { tokens, steps } = value;
+  const scored = totalled(check(tokens || steps ? processReward : rewardOutput, value));
+  if (tokens && places.tokens === undefined) {
+    throw new Error('tokens: rewards of tokens are for answers that are not searched for (agent.search.strategy)');
+  }
+  if (tokens && tokens.length !== places.tokens) {
+    throw new Error(
+      `tokens: expected ${places.tokens} rewards, one for each token of the answer, got ${tokens.length}`,
+    );
+  }
+  if (steps && steps.length !== places.steps) {
+    throw new Error(`steps: expected ${places.steps} rewards, one for each step of the episode, got ${steps.length}`);
+  }
+  return scored;
 }
 
 export function checkMetrics(value: Readonly<Record<string, number>>): Readonly<Record<string, number>> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Task } from '../episode/task.ts';
-import type { RewardInput } from '../rewards/contracts.ts';
+import type { RewardFunction, RewardInput } from '../rewards/contracts.ts';
 import { testContext } from '../testing/executor-context.ts';
 import { multiTurn } from './multi-turn.ts';
 import { scoredAnswer } from './scored.ts';
@@ -22,6 +22,16 @@ describe('scoredAnswer', () => {
     expect(shown[1]).toEqual(shown[0]);
     expect(turns.segments).toEqual(single.segments);
     expect([turns.score, turns.metrics.m]).toEqual([2, 1]);
+  });
+
+  it('takes the reward of its one step, and none of tokens, which it does not know', async () => {
+    const played = (reward: RewardFunction) =>
+      multiTurn(scoredAnswer(reward)).run(task, testContext({ answers: () => '5' }));
+    expect((await played(() => [{ steps: [0.5] }])).steps).toMatchObject([{ reward: 0.5 }]);
+    expect((await played(() => [{ tokens: [1, 2] }])).outcome).toMatchObject({
+      failure: 'reward',
+      message: expect.stringContaining('not searched for'),
+    });
   });
 
   it('fails as the reward, not as an environment', async () => {

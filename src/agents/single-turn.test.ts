@@ -105,7 +105,26 @@ describe('singleTurn', () => {
     expect(context.sampler.requests).toEqual([]);
   });
 
+  it('puts rewards of tokens on the tokens, their sum the reward where none is given', async () => {
+    const answers = () => '23';
+    const { episode } = await run({ answers }, { reward: () => [{ tokens: [0.5, -0.25, 1] }] });
+    expect(episode.steps).toEqual([{ segment: 1, reward: 1.25, tokenRewards: [0.5, -0.25, 1], finishReason: 'stop' }]);
+    expect([episode.score, toTrajectories(episode)[0]!.steps[0]!.tokenRewards]).toEqual([1.25, [0.5, -0.25, 1]]);
+    const both = await run({ answers }, { reward: () => [{ reward: 2, tokens: [0.5, 0, 0], steps: [1] }] });
+    expect(both.episode.steps).toMatchObject([{ reward: 2, tokenRewards: [0.5, 0, 0] }]);
+    const step = await run({ answers }, { reward: () => [{ steps: [0.5] }] });
+    expect(step.episode.steps).toEqual([{ segment: 1, reward: 0.5, finishReason: 'stop' }]);
+  });
+
   it.each<[string, RewardFunction, RegExp]>([
+    [
+      'gives too few rewards of tokens',
+      () => [{ reward: 1, tokens: [1] }],
+      /^reward: tokens: expected 2 rewards, one for each token of the answer, got 1$/,
+    ],
+    ['gives too many of steps', () => [{ steps: [1, 2] }], /^reward: steps: expected 1 rewards, .* episode, got 2$/],
+    ['gives a token NaN', () => [{ tokens: [1, Number.NaN] }], /^reward: tokens\[1\]: expected number, got NaN$/],
+    ['gives an object of nothing', () => [{}], /^reward: reward: expected number, got nothing$/],
     ['throws', () => Promise.reject(new Error('no judge')), /^reward: no judge$/],
     ['gives NaN', () => [Number.NaN], /^reward: reward: expected number, got NaN$/],
     ['gives a word', () => ['good' as never], /reward: expected a number or an object .*, got "good"/],

@@ -1,6 +1,6 @@
 import type { Message, Task } from '../episode/task.ts';
 import type { RewardFunction } from '../rewards/contracts.ts';
-import { checkRewards } from './checks.ts';
+import { checkReward } from './checks.ts';
 import type { Executor } from './contracts.ts';
 import { recordEpisode } from './session.ts';
 
@@ -35,11 +35,13 @@ export function singleTurn(options: SingleTurnOptions): Executor {
           episode: { id, group, sample, segments: recorder.segments, steps: recorder.steps },
           signal,
         };
-        const [scored] = await session.call('reward', 'reward', async () => checkRewards(await reward([input]), 1));
         const { finishReason } = answer.generation;
-        recorder.step({ segment: answer.segment, reward: scored!.reward, finishReason });
-        session.score = scored!.score;
-        session.addMetrics(scored!.metrics);
+        const places = { tokens: recorder.segments[answer.segment]!.tokens.length, steps: 1 };
+        const scored = await session.call('reward', 'reward', async () => checkReward(await reward([input]), places));
+        recorder.step({ segment: answer.segment, reward: 0, finishReason });
+        recorder.addReward(scored.reward, scored);
+        session.score = scored.score;
+        session.addMetrics(scored.metrics);
         return finishReason === 'length' ? { kind: 'truncated', reason: 'length' } : { kind: 'done' };
       }),
   };

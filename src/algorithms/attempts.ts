@@ -3,7 +3,8 @@ import { SOURCE, type Trajectory } from '../episode/trajectory.ts';
 
 /**
  * What credit assignment works on: an attempt is a stream of the distinct policy tokens of one try at a task, cut into
- * turns, with each turn's reward on its last token. Environment tokens are not in the stream, so they are not time.
+ * turns, with each turn's reward on its last token, or on the tokens that its step names. Environment tokens are not in
+ * the stream, so they are not time.
  *
  * An episode recorded as several rows (one per leaf of its tree) is one of two things, and says which (`leaves`):
  *   parts         the rows are pieces of one attempt (rewritten history, folded context, one row per turn): one attempt,
@@ -22,6 +23,8 @@ export interface Turn {
   readonly start: number;
   readonly end: number;
   readonly reward: number;
+  /** [end − start] what of it stands on each token; all of it on the last one when not given. */
+  readonly rewards?: Float64Array;
   readonly stateKey?: string;
   /** Id of the policy segment. */
   readonly segment: number;
@@ -173,7 +176,7 @@ function turnsOfRow(trajectory: Trajectory): Turn[] {
   const { policy } = SOURCE;
   let cursor = 0;
   let tokens = 0;
-  for (const { segment, start: from, end, reward, stateKey } of steps) {
+  for (const { segment, start: from, end, reward, stateKey, tokenRewards } of steps) {
     if (!Number.isFinite(reward)) {
       throw new Error(`episode '${trajectory.episode}' has the reward ${reward}; rewards must be finite numbers`);
     }
@@ -182,12 +185,32 @@ function turnsOfRow(trajectory: Trajectory): Turn[] {
     // A step covers tokens of the policy and no others.
     tokens += end - from;
     cursor = end;
-    turns.push({ start, end: tokens, reward, segment, ...(stateKey === undefined ? {} : { stateKey }) });
+    const rewards = tokenRewards?.length ? placed(tokenRewards, reward, tokens - start, trajectory.episode) : undefined;
+    turns.push({
+      start,
+      end: tokens,
+      reward,
+      segment,
+      ...(rewards === undefined ? {} : { rewards }),
+      ...(stateKey === undefined ? {} : { stateKey }),
+    });
   }
   const start = tokens;
   for (; cursor < sources.length; cursor++) if (sources[cursor] === policy) tokens++;
   if (tokens > start) turns.push({ start, end: tokens, reward: 0, segment: leaf });
   return turns;
+}
+
+/** [length] the token rewards on the last tokens of a turn, and what they leave of its reward on the last one. */
+function placed(tokenRewards: readonly number[], reward: number, length: number, episode: string): Float64Array {
+  const rewards = new Float64Array(length);
+  rewards.set(tokenRewards, length - tokenRewards.length);
+  const sum = tokenRewards.reduce((total, value) => total + value, 0);
+  if (!Number.isFinite(sum)) {
+    throw new Error(`episode '${episode}' has token rewards that sum to ${sum}; rewards must be finite numbers`);
+  }
+  rewards[length - 1]! += reward - sum;
+  return rewards;
 }
 
 /** Distinct turns of several rows in the order of their segments, laid end to end. */

@@ -101,6 +101,17 @@ describe('penalties', () => {
     expect(() => stopProperly(1.5)).toThrow('in [0, 1], or negative, got 1.5');
   });
 
+  it('scale rewards of tokens with their step, and leave them where they only add to it', () => {
+    const perToken = { ...cut, steps: cut.steps.map(step => ({ ...step, tokenRewards: [step.reward, 0] })) };
+    expect(stopProperly(0.5)(perToken).steps).toMatchObject([{ tokenRewards: [0.5, 0] }, { tokenRewards: [1, 0] }]);
+    expect(overlongPenalty({ maxTokens: 6, buffer: 4 })(perToken).steps).toMatchObject(
+      perToken.steps.map(({ tokenRewards }) => ({ tokenRewards })),
+    );
+    for (const replaced of [stopProperly(-1)(perToken), splitReward('uniform')(perToken)]) {
+      for (const step of replaced.steps) expect(step).not.toHaveProperty('tokenRewards');
+    }
+  });
+
   it('keep the score', () => {
     expect(stopProperly(-0.5)(cut).score).toBe(3);
   });

@@ -55,12 +55,8 @@ export function stopProperly(coefficient: number): Penalty {
   return episode => {
     if (episode.leaves === 'alternatives') return cutPathsScaled(episode, coefficient);
     if (!isTruncated(episode)) return episode;
-    if (coefficient >= 0)
-      return withRewards(
-        episode,
-        episode.steps.map(step => coefficient * step.reward),
-      );
-    return withRewards(episode, lastOnly(episode.steps, coefficient));
+    if (coefficient >= 0) return { ...episode, steps: episode.steps.map(step => scaled(step, coefficient)) };
+    return withRewardsAtEnd(episode, lastOnly(episode.steps, coefficient));
   };
 }
 
@@ -96,14 +92,14 @@ export function splitReward(split: RewardSplit, g = 0.9): Penalty {
     const total = episodeReward(episode);
     switch (split) {
       case 'last':
-        return withRewards(episode, lastOnly(episode.steps, total));
+        return withRewardsAtEnd(episode, lastOnly(episode.steps, total));
       case 'broadcast':
-        return withRewards(episode, new Array<number>(n).fill(total));
+        return withRewardsAtEnd(episode, new Array<number>(n).fill(total));
       case 'uniform':
-        return withRewards(episode, new Array<number>(n).fill(total / n));
+        return withRewardsAtEnd(episode, new Array<number>(n).fill(total / n));
       case 'geometric': {
         const first = (total * (1 - g)) / (1 - g ** n);
-        return withRewards(
+        return withRewardsAtEnd(
           episode,
           episode.steps.map((_, k) => first * g ** (n - 1 - k)),
         );
@@ -113,12 +109,13 @@ export function splitReward(split: RewardSplit, g = 0.9): Penalty {
 }
 
 function cutPathsScaled(episode: Episode, coefficient: number): Episode {
-  const rewards = episode.steps.map(({ reward }) => reward);
+  const steps = [...episode.steps];
   for (const { last } of answers(episode)) {
-    if (episode.steps[last]!.finishReason !== 'length') continue;
-    rewards[last] = coefficient >= 0 ? coefficient * rewards[last]! : coefficient;
+    const step = steps[last]!;
+    if (step.finishReason !== 'length') continue;
+    steps[last] = coefficient >= 0 ? scaled(step, coefficient) : atEnd(step, coefficient);
   }
-  return withRewards(episode, rewards);
+  return { ...episode, steps };
 }
 
 /** The answers of an episode: all of it, or one for each seat, or for each path; `last` is the index of its last step. */
@@ -145,6 +142,25 @@ function lastOnly(steps: readonly Step[], value: number): number[] {
   return steps.map((_, k) => (k === steps.length - 1 ? value : 0));
 }
 
+function scaled(step: Step, factor: number): Step {
+  const { reward, tokenRewards } = step;
+  return {
+    ...step,
+    reward: factor * reward,
+    ...(tokenRewards && { tokenRewards: tokenRewards.map(value => factor * value) }),
+  };
+}
+
+/** The step with another reward, all of it on its last token. */
+function atEnd({ tokenRewards: _, ...step }: Step, reward: number): Step {
+  return { ...step, reward };
+}
+
+function withRewardsAtEnd(episode: Episode, rewards: readonly number[]): Episode {
+  return { ...episode, steps: episode.steps.map((step, k) => atEnd(step, rewards[k]!)) };
+}
+
+/** Token rewards stay where they are: what is added stands on the last token. */
 function withRewards(episode: Episode, rewards: readonly number[]): Episode {
   return { ...episode, steps: episode.steps.map((step, k) => ({ ...step, reward: rewards[k]! })) };
 }

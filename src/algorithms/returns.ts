@@ -22,7 +22,8 @@ export function turnReturns(attempt: Attempt, gamma: number): Float64Array {
 /**
  * [length] reward-to-go at every token, minus the per-token penalties still to come:
  * G_t = r_t − kl_t + γ_t·G_{t+1}, where γ_t is γ at the last token of a turn and, when time is counted in turns, 1
- * elsewhere. A turn without tokens hands its reward to the token before it.
+ * elsewhere. r_t is the reward of the turn at its last token, or what its token rewards say. A turn without tokens
+ * hands its reward to the token before it.
  */
 export function tokenReturns(
   attempt: Attempt,
@@ -36,8 +37,9 @@ export function tokenReturns(
   const inside = time === 'turn' ? 1 : gamma;
   let future = 0;
   for (let k = turns.length - 1; k >= 0; k--) {
-    const { start, end, reward } = turns[k]!;
-    const earned = rewards ? reward : 0;
+    const { start, end, reward, rewards: perToken } = turns[k]!;
+    const inner = rewards ? perToken : undefined;
+    const earned = rewards ? (perToken?.at(-1) ?? reward) : 0;
     if (end === start) {
       future = earned + (time === 'turn' ? gamma * future : future);
       continue;
@@ -45,7 +47,7 @@ export function tokenReturns(
     future = earned + gamma * future - (penalties?.[end - 1] ?? 0);
     returns[end - 1] = future;
     for (let t = end - 2; t >= start; t--) {
-      future = inside * future - (penalties?.[t] ?? 0);
+      future = (inner?.[t - start] ?? 0) + inside * future - (penalties?.[t] ?? 0);
       returns[t] = future;
     }
   }

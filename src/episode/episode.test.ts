@@ -37,6 +37,32 @@ describe('EpisodeRecorder', () => {
     expect(episodeReward(recorder)).toBe(1.5);
   });
 
+  it('adds process rewards where they were earned, and the rest to the end', () => {
+    const recorder = new EpisodeRecorder(identity);
+    expect(recorder.places()).toEqual({ tokens: 0, steps: 0 });
+    const first = recorder.sampled(recorder.feed(-1, 'prompt', ids(1)), generation(2));
+    recorder.step({ segment: first, reward: 0.5, finishReason: 'stop' });
+    recorder.step({ segment: recorder.sampled(first, generation(3, 4)), reward: 0, finishReason: 'stop' });
+    expect(recorder.places()).toEqual({ tokens: 2, steps: 2 });
+    recorder.addReward(5, { steps: [1, 2], tokens: [0.25, 0.5] });
+    expect(recorder.steps).toMatchObject([{ reward: 1.5 }, { reward: 4, tokenRewards: [0.25, 0.5] }]);
+    recorder.addReward(1, { tokens: [1, 0] });
+    expect(recorder.steps[1]).toMatchObject({ reward: 5, tokenRewards: [1.25, 0.5] });
+    expect(episodeReward(recorder)).toBe(6.5);
+    expect(recorder.steps[0]).not.toHaveProperty('tokenRewards');
+  });
+
+  it('cuts the rewards of tokens where it cuts the tokens', () => {
+    const recorder = new EpisodeRecorder(identity);
+    const segment = recorder.sampled(recorder.feed(-1, 'prompt', ids(1)), generation(2, 3, 4));
+    recorder.step({ segment, reward: 4, tokenRewards: [1, 0.5, 2], finishReason: 'length' });
+    recorder.split(segment, 2);
+    expect(recorder.steps).toEqual([
+      { segment, reward: 1.5, tokenRewards: [1, 0.5], finishReason: 'stop' },
+      { segment: 2, reward: 2.5, tokenRewards: [2], finishReason: 'length' },
+    ]);
+  });
+
   it('finishes with the sum of rewards as score unless told otherwise, apart from what is recorded later', () => {
     const recorder = new EpisodeRecorder(identity);
     const root = recorder.feed(-1, 'prompt', ids(1));

@@ -42,6 +42,11 @@ export interface Step {
   readonly segment: number;
   /** Reward earned by this step; finite. */
   readonly reward: number;
+  /**
+   * [n] where in the step it was earned: what stands on each token of the segment; finite. What is left of `reward`
+   * stands on the last token, and so does all of it where this is not given.
+   */
+  readonly tokenRewards?: readonly number[];
   readonly finishReason: FinishReason;
   /** Identifies the state in which the step was taken (GiGPO's anchor). */
   readonly stateKey?: string;
@@ -135,8 +140,9 @@ export class EpisodeRecorder {
 
   /**
    * Cuts a sampled segment in two: it keeps its first `at` tokens, and the rest becomes a segment below it, which takes
-   * over its step and what continued it. The beginning gets a step of its own that earned nothing, so that credit can
-   * be assigned where paths part. Returns the id of the rest, which may be above those of its children until `arrange`.
+   * over its step and what continued it. The beginning gets a step of its own that earned what stands on its tokens, so
+   * that credit can be assigned where paths part. Returns the id of the rest, which may be above those of its children
+   * until `arrange`.
    */
   split(segment: number, at: number): number {
     const whole = this.segments[segment];
@@ -159,14 +165,21 @@ export class EpisodeRecorder {
     const index = this.steps.findIndex(step => step.segment === segment);
     if (index >= 0) {
       const step = this.steps[index]!;
-      const { stateKey } = step;
+      const { stateKey, tokenRewards } = step;
+      const earned = sumOf(tokenRewards?.slice(0, at) ?? []);
       const beginning = {
         segment,
-        reward: 0,
+        reward: earned,
+        ...(tokenRewards && { tokenRewards: tokenRewards.slice(0, at) }),
         finishReason: 'stop',
         ...(stateKey === undefined ? {} : { stateKey }),
       } as const;
-      this.steps.splice(index, 1, beginning, { ...step, segment: rest });
+      this.steps.splice(index, 1, beginning, {
+        ...step,
+        segment: rest,
+        reward: step.reward - earned,
+        ...(tokenRewards && { tokenRewards: tokenRewards.slice(at) }),
+      });
     }
     return rest;
   }
@@ -183,11 +196,24 @@ export class EpisodeRecorder {
     this.steps.push({ ...step });
   }
 
-  /** Adds an outcome reward to the last step taken (a reward that arrives after the episode has ended). */
-  addReward(reward: number): void {
+  /**
+   * Adds a reward that arrives after the episode has ended: what `steps` says to each step, and the rest to the last,
+   * where `tokens` says on which tokens it stands.
+   * @param places.tokens one for each token of the last step @param places.steps one for each step
+   */
+  addReward(reward: number, places: { readonly tokens?: readonly number[]; readonly steps?: readonly number[] } = {}) {
     const last = this.steps.at(-1);
     if (last === undefined) throw new Error('a reward needs a step to stand on, and this episode has none');
-    last.reward += reward;
+    const { tokens, steps = [] } = places;
+    for (const [k, value] of steps.entries()) this.steps[k]!.reward += value;
+    last.reward += reward - sumOf(steps);
+    if (tokens) last.tokenRewards = tokens.map((value, t) => value + (last.tokenRewards?.[t] ?? 0));
+  }
+
+  /** How many process rewards the episode so far has room for. */
+  places(): { readonly tokens: number; readonly steps: number } {
+    const last = this.steps.at(-1);
+    return { tokens: last === undefined ? 0 : this.segments[last.segment]!.tokens.length, steps: this.steps.length };
   }
 
   /** Tokens on the path from the root to `segment`, in the order in which the policy saw them. */
@@ -226,6 +252,10 @@ export class EpisodeRecorder {
     this.segments.push(segment);
     return segment.id;
   }
+}
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
 }
 
 /** Copies in which parents come before their children, which a split may have changed. */

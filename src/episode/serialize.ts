@@ -52,6 +52,7 @@ const segment = z.discriminatedUnion('source', [
 const step = z.object({
   segment: z.int(),
   reward: float,
+  tokenRewards: z.array(float).optional(),
   finishReason: z.enum(['stop', 'length', 'abort']),
   stateKey: z.string().optional(),
   seat: z.string().optional(),
@@ -90,9 +91,10 @@ export function serializeEpisode(episode: Episode): string {
     group: episode.group,
     sample: episode.sample,
     segments: episode.segments.map(writeSegment),
-    steps: episode.steps.map(({ metrics, ...rest }) => ({
+    steps: episode.steps.map(({ metrics, tokenRewards, ...rest }) => ({
       ...rest,
       reward: writeNumber(rest.reward),
+      ...(tokenRewards ? { tokenRewards: tokenRewards.map(writeNumber) } : {}),
       ...(metrics ? { metrics: writeMetrics(metrics) } : {}),
     })),
     ...(episode.leaves ? { leaves: episode.leaves } : {}),

@@ -77,6 +77,8 @@ describe('validateEpisode', () => {
     ['two steps on one answer', step(1, { segment: 1 }), /step 1: segment 1 has a step already/],
     ['a NaN reward', step(0, { reward: NaN }), /step 0: reward is NaN; must be finite/],
     ['a reward in text', step(0, { reward: '1' }), /step 0: reward is "1"/],
+    ['a NaN token reward', step(0, { tokenRewards: [1, NaN] }), /step 0: token reward 1 is NaN; must be finite/],
+    ['too few token rewards', step(0, { tokenRewards: [1] }), /step 0: 1 token rewards for the 2 tokens of segment 1/],
     ['an unknown finish reason', step(1, { finishReason: 'eos' }), /step 1: finish reason is "eos"/],
     ['a NaN step metric', step(1, { metrics: { m: NaN } }), /step 1: metric m is NaN/],
     ['an infinite score', top({ score: Infinity }), /score is Infinity/],

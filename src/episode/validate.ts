@@ -50,13 +50,19 @@ export function structureProblems({ segments, steps }: Pick<Episode, 'segments' 
     }
   });
   const taken = new Set<number>();
-  steps.forEach(({ segment }, index) => {
+  steps.forEach(({ segment, tokenRewards }, index) => {
     const source = segments[segment]?.source;
     if (source !== 'policy') {
       problems.push(`step ${index}: segment ${preview(segment)} is ${source ? `a ${source} segment` : 'missing'}`);
     }
     if (taken.has(segment)) problems.push(`step ${index}: segment ${segment} has a step already`);
     taken.add(segment);
+    const length = segments[segment]?.tokens?.length ?? 0;
+    if (tokenRewards && tokenRewards.length !== length) {
+      problems.push(
+        `step ${index}: ${tokenRewards.length} token rewards for the ${length} tokens of segment ${segment}`,
+      );
+    }
   });
   return problems;
 }
@@ -136,6 +142,10 @@ function stepProblems(step: Step, index: number): string[] {
   if (!Number.isFinite(step.reward)) {
     problems.push(`step ${index}: reward is ${preview(step.reward)}; must be finite`);
   }
+  const wrong = step.tokenRewards?.findIndex(value => !Number.isFinite(value)) ?? -1;
+  if (wrong >= 0) {
+    problems.push(`step ${index}: token reward ${wrong} is ${preview(step.tokenRewards![wrong])}; must be finite`);
+  }
   if (!['stop', 'length', 'abort'].includes(step.finishReason)) {
     problems.push(`step ${index}: finish reason is ${preview(step.finishReason)}`);
   }
@@ -198,7 +208,10 @@ function trajectoryProblems(trajectory: Trajectory, vocabularySize = Number.POSI
   let free = 0;
   steps.forEach((step, index) => {
     problems.push(...stepProblems(step, index));
-    const { start, end } = step;
+    const { start, end, tokenRewards } = step;
+    if (tokenRewards && tokenRewards.length !== end - start) {
+      problems.push(`step ${index}: ${tokenRewards.length} token rewards for ${end - start} tokens`);
+    }
     if (!(start >= free && end >= start && end <= length)) {
       problems.push(`step ${index}: covers [${start}, ${end}); must lie in [${free}, ${length})`);
     } else if (sources.subarray(start, end).some(source => source !== SOURCE.policy)) {

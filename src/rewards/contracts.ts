@@ -34,12 +34,33 @@ export interface CallRecord {
   readonly failed: boolean;
 }
 
+/**
+ * Process rewards say where the reward was earned: `tokens` and `steps` stand on their tokens and steps, beside what the
+ * steps earned themselves, and what they leave of the reward stands on the last token of the last step.
+ */
 export interface RewardOutput {
-  /** Finite. */
-  readonly reward: number;
+  /** Finite; all that this answer is given. The sum of `tokens` and `steps` when not given. */
+  readonly reward?: number;
+  /** One for each token of the last answer, the token that ended it included; finite. */
+  readonly tokens?: readonly number[];
+  /** One for each of the episode's steps; finite. */
+  readonly steps?: readonly number[];
   /** Used for filtering; defaults to the reward. */
   readonly score?: number;
   readonly metrics?: Readonly<Record<string, number>>;
+}
+
+/** A RewardOutput whose reward is known. */
+export type Scored = RewardOutput & { readonly reward: number };
+
+/** With the sum of the process rewards as reward where none is given. */
+export function totalled(output: RewardOutput): Scored {
+  const { reward = sum(output.tokens) + sum(output.steps) } = output;
+  return { ...output, reward };
+}
+
+function sum(values: readonly number[] = []): number {
+  return values.reduce((total, value) => total + value, 0);
 }
 
 /** Batch in, scores out, in the same order. */

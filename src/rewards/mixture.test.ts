@@ -26,7 +26,22 @@ describe('mixedReward', () => {
     ]);
   });
 
+  it('adds the process rewards of the parts that give any', async () => {
+    const parts = {
+      a: { reward: () => [{ tokens: [1, 2] }], weight: 2 },
+      b: { reward: () => [{ reward: 5, tokens: [0, 4], steps: [3] }], weight: -0.5 },
+      c: { reward: () => [1], weight: 1 },
+    };
+    const [mixed] = await mixedReward(parts)([input('a')]);
+    expect(mixed).toMatchObject({ reward: 6 - 2.5 + 1, score: 4.5, tokens: [2, 2], steps: [-1.5] });
+    const uneven = { ...parts, d: { reward: () => [{ tokens: [1] }], weight: 1 } };
+    await expect(mixedReward(uneven)([input('a')])).rejects.toThrow(
+      'reward d: 1 rewards of tokens, where reward a gives 2',
+    );
+  });
+
   it.each<[string, RewardFunction, RegExp]>([
+    ['gives a word for a list', () => [{ tokens: 'abc' as never }], /^reward bad: expected a finite number/],
     ['throws', () => Promise.reject(new Error('no server')), /^no server$/],
     ['gives too few', () => [], /^reward bad: expected 1 scores.* got 0/],
     ['gives no number', () => [Number.NaN], /^reward bad: expected a finite number/],

@@ -69,6 +69,18 @@ describe('remoteReward', () => {
     );
   });
 
+  it('takes rewards of tokens and steps, with or without their sum', async () => {
+    const { url } = await theirs(({ query }) => ({
+      body: { token_rewards: query.map(text => [text.length, 0.5]), step_rewards: query.map(() => [1]) },
+    }));
+    expect(await remote([url])([input('a'), input('bc')])).toEqual([
+      { reward: 3.5, tokens: [2, 0.5], steps: [1], metrics: {} },
+      { reward: 4.5, tokens: [3, 0.5], steps: [1], metrics: {} },
+    ]);
+    const given = await theirs(() => ({ body: { rewards: [2], token_rewards: [[0.5]] } }));
+    expect(await remote([given.url])([input('a')])).toEqual([{ reward: 2, tokens: [0.5], metrics: {} }]);
+  });
+
   it('sends what OpenRLHF sends, and takes what its servers answer', async () => {
     const { url, asked } = await theirs(({ query }) => ({
       body: {
@@ -88,6 +100,12 @@ describe('remoteReward', () => {
   it.each<[string, Parameters<typeof theirs>[0], RegExp]>([
     ['500', () => ({ status: 500, body: { error: 'oops' } }), /500 .*oops/],
     ['the wrong length', () => ({ body: { rewards: [1, 2, 3] } }), /asked about 1 answers and gave 3 rewards/],
+    [
+      'the wrong number of lists',
+      () => ({ body: { token_rewards: [[1], [2]] } }),
+      /1 answers and gave 2 token_rewards/,
+    ],
+    ['no list for an answer', () => ({ body: { rewards: [1], step_rewards: [1] } }), /step_rewards\[0\]/],
     ['the wrong number of scores', () => ({ body: { rewards: [1], scores: [] } }), /gave 0 scores/],
     ['NaN', () => ({ body: '{"rewards": [NaN]}' }), /is not JSON/],
     ['null for NaN', () => ({ body: { rewards: [null] } }), /rewards\[0\]/],

@@ -1,6 +1,6 @@
 import type { EpisodeLimits, Executor, Policy } from '../agents/contracts.ts';
 import type { SamplingParams } from '../engines/contracts.ts';
-import { type Episode, EpisodeRecorder } from '../episode/episode.ts';
+import { type Episode, EpisodeRecorder, type Step } from '../episode/episode.ts';
 import { EpisodeError, messageOf } from '../episode/failure.ts';
 import type { Task } from '../episode/task.ts';
 import type { Renderer } from '../text/renderer.ts';
@@ -145,9 +145,11 @@ const OVER = new Error('the episode has ended');
 /** The episode, failed if a reward or its score is not a finite number: whoever made it did not check. */
 function withFiniteRewards(episode: Episode): Episode {
   if (episode.outcome.kind === 'failed') return episode;
-  const step = episode.steps.findIndex(({ reward }) => !Number.isFinite(reward));
+  const wrong = ({ reward, tokenRewards = [] }: Step) =>
+    [reward, ...tokenRewards].filter(value => !Number.isFinite(value));
+  const step = episode.steps.findIndex(one => wrong(one).length > 0);
   if (step < 0 && Number.isFinite(episode.score)) return episode;
-  const what = step < 0 ? `the score is ${episode.score}` : `the reward is ${episode.steps[step]!.reward}`;
+  const what = step < 0 ? `the score is ${episode.score}` : `the reward is ${wrong(episode.steps[step]!)[0]}`;
   const message = `${what}; it must be a finite number`;
   return { ...episode, outcome: { kind: 'failed', failure: 'reward', message, step: Math.max(step, 0) } };
 }

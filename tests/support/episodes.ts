@@ -27,6 +27,8 @@ interface Node {
   readonly tokens: readonly (readonly [number, number, number])[];
   readonly images: readonly { mediaType: string; data: Uint8Array }[] | undefined;
   readonly step: Omit<Parameters<EpisodeRecorder['step']>[0], 'segment'> | undefined;
+  /** Chooses the rewards of the step's tokens; none when not given. */
+  readonly tokenReward: number | undefined;
 }
 
 const step = fc.record(
@@ -45,6 +47,7 @@ const node: fc.Arbitrary<Node> = fc.record({
   tokens: fc.array(fc.tuple(token, logprob, fc.nat({ max: 9 })), { maxLength: 5 }),
   images: fc.option(fc.array(image, { minLength: 1, maxLength: 2 }), { nil: undefined, freq: 5 }),
   step: fc.option(step, { nil: undefined, freq: 4 }),
+  tokenReward: fc.option(number, { nil: undefined, freq: 2 }),
 });
 
 const outcome: fc.Arbitrary<Outcome> = fc.oneof(
@@ -107,7 +110,7 @@ export function recorded(options: { readonly chain?: boolean } = {}): fc.Arbitra
       const recorder = new EpisodeRecorder({ id: 'e', task, group: 'g', sample: 0 });
       recorder.feed(-1, 'prompt', Int32Array.from(root));
       const seen: number[][] = [[...root]];
-      for (const { parent: choice, source, tokens, images, step } of nodes) {
+      for (const { parent: choice, source, tokens, images, step, tokenReward } of nodes) {
         // A sampled or environment segment continues something; a prompt may also open a new root.
         const roots = !options.chain && source === 'prompt' ? 1 : 0;
         const parent = options.chain ? seen.length - 1 : (choice % (seen.length + roots)) - roots;
@@ -121,7 +124,9 @@ export function recorded(options: { readonly chain?: boolean } = {}): fc.Arbitra
         const logprobs = Float32Array.from(tokens, ([, logprob]) => logprob);
         const versions = Int32Array.from(tokens, ([, , version]) => version);
         const segment = recorder.sampled(parent, { tokens: Int32Array.from(ids), logprobs, versions });
-        if (step !== undefined) recorder.step({ segment, ...step });
+        if (step === undefined) continue;
+        const tokenRewards = tokenReward === undefined ? undefined : ids.map(id => (id % 2 === 0 ? tokenReward : -0));
+        recorder.step({ segment, ...step, ...(tokenRewards && { tokenRewards }) });
       }
       const finite = Number.isFinite(score ?? recorder.steps.reduce((sum, { reward }) => sum + reward, 0));
       return { episode: recorder.finish(outcome, { score: finite ? score : 0, metrics }), seen };

@@ -6,6 +6,8 @@ export interface TurnSpec {
   /** Tokens the policy samples. */
   readonly tokens: number;
   readonly reward?: number;
+  /** [tokens] what of the reward stands on each token; all of it on the last one when not given. */
+  readonly tokenRewards?: readonly number[];
   /** Tokens the environment answers with. */
   readonly environment?: number;
   readonly stateKey?: string;
@@ -30,13 +32,19 @@ export function recorder({ group = 'g', id, sample = 0 }: Omit<ChainSpec, 'turns
 
 /** Appends a turn below `parent`; returns the last segment's id. */
 export function turn(record: EpisodeRecorder, parent: number, spec: TurnSpec): number {
-  const { tokens, reward = 0, environment = 0, stateKey, logprobs } = spec;
+  const { tokens, reward = 0, tokenRewards, environment = 0, stateKey, logprobs } = spec;
   const segment = record.sampled(parent, {
     tokens: new Int32Array(tokens).fill(7),
     logprobs: logprobs ? Float32Array.from(logprobs) : new Float32Array(tokens).fill(-1),
     versions: new Int32Array(tokens),
   });
-  record.step({ segment, reward, finishReason: 'stop', ...(stateKey === undefined ? {} : { stateKey }) });
+  record.step({
+    segment,
+    reward,
+    ...(tokenRewards && { tokenRewards }),
+    finishReason: 'stop',
+    ...(stateKey === undefined ? {} : { stateKey }),
+  });
   return environment > 0 ? record.feed(segment, 'environment', new Int32Array(environment).fill(9)) : segment;
 }
 

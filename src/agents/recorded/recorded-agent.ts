@@ -1,9 +1,9 @@
 import type { Outcome } from '../../episode/episode.ts';
 import { boundary, EpisodeError } from '../../episode/failure.ts';
 import type { Task } from '../../episode/task.ts';
-import type { RewardFunction, RewardOutput } from '../../rewards/contracts.ts';
+import type { RewardFunction, RewardOutput, Scored } from '../../rewards/contracts.ts';
 import { toolDialect } from '../../text/tool-calls/choose.ts';
-import { checkRewards } from '../checks.ts';
+import { checkReward } from '../checks.ts';
 import type { Executor } from '../contracts.ts';
 import { recordEpisode, type Session } from '../session.ts';
 import { discountAlongTree } from './discount.ts';
@@ -150,10 +150,10 @@ async function score(
 ): Promise<void> {
   const { task, context, recorder, signal } = session;
   const { id, group, sample } = context;
-  const scored = await session.call('reward', 'reward', async (): Promise<RewardOutput | undefined> => {
+  const scored = await session.call('reward', 'reward', async (): Promise<Scored | undefined> => {
     if (reward === undefined) {
       if (result === undefined && (recording.isRewarded || outcome.kind === 'truncated')) return undefined;
-      if (isReward(result)) return checkRewards([result], 1)[0]!;
+      if (isReward(result)) return checkReward([result], recorder.places());
       throw new Error(
         'there is none: return a number or {reward} from the agent, give a reward function, or post one to /rewards',
       );
@@ -162,10 +162,10 @@ async function score(
     const text = typeof result === 'string' ? result : recording.lastText;
     const episode = { id, group, sample, segments: recorder.segments, steps: recorder.steps };
     const input = { task, prompt, text, query: prompt + text, label: task.label, episode, result, signal };
-    return checkRewards(await reward([input]), 1)[0]!;
+    return checkReward(await reward([input]), recorder.places());
   });
   if (scored === undefined) return;
-  recorder.addReward(scored.reward);
+  recorder.addReward(scored.reward, scored);
   session.score = scored.score;
   session.addMetrics(scored.metrics);
 }

@@ -92,6 +92,25 @@ describe('toolAgent', () => {
     expect(toTrajectories(episode)).toHaveLength(1);
   });
 
+  it('adds rewards of steps to what the steps earned, and the rest of the reward to the last', async () => {
+    const lines = [`I add. ${written('add', { a: 2, b: 3 })}`, '5'];
+    const reward: ToolAgentOptions['reward'] = ([input]) => [
+      { reward: 2, steps: input!.episode.steps.map((_, k) => (k + 1) / 4), tokens: [0.5, 0.25] },
+    ];
+    const { episode } = await run(lines, { reward });
+    expect(episode.steps.map(step => [step.reward, step.tokenRewards])).toEqual([
+      [0.25, undefined],
+      [1.75, [0.5, 0.25]],
+    ]);
+    expect(episode.score).toBe(2);
+    const short = await run(lines, { reward: () => [{ steps: [1] }] });
+    expect(short.episode.outcome).toMatchObject({
+      kind: 'failed',
+      failure: 'reward',
+      message: 'reward: steps: expected 2 rewards, one for each step of the episode, got 1',
+    });
+  });
+
   it('makes several calls at once and keeps their order', async () => {
     const started: string[] = [];
     const wait = defineTool({

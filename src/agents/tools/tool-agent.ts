@@ -6,7 +6,7 @@ import { toolDialect } from '../../text/tool-calls/choose.ts';
 import type { ToolDialect, ToolSchema } from '../../text/tool-calls/dialect.ts';
 import { react } from '../../text/tool-calls/react.ts';
 import { toolSchema } from '../../text/tool-calls/schema.ts';
-import { checkRewards } from '../checks.ts';
+import { checkReward } from '../checks.ts';
 import type { Executor } from '../contracts.ts';
 import { checkFold, FoldingTranscript, type HistoryOptions, transcriptOf } from '../folding.ts';
 import { recordEpisode, type Session } from '../session.ts';
@@ -176,8 +176,9 @@ async function score(
     resources: Object.fromEntries(held),
     signal,
   };
-  const [scored] = await session.call('reward', 'reward', async () => checkRewards(await reward([input]), 1));
-  recorder.addReward(scored!.reward);
-  session.score = scored!.score;
-  session.addMetrics(scored!.metrics);
+  const places = recorder.places();
+  const scored = await session.call('reward', 'reward', async () => checkReward(await reward([input]), places));
+  recorder.addReward(scored.reward, scored);
+  session.score = scored.score;
+  session.addMetrics(scored.metrics);
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chain, group } from '../../../tests/support/trajectories.ts';
 import { gae } from './gae.ts';
+import { drGrpoAdvantage } from './group.ts';
 import { reinforce } from './reinforce.ts';
 import { remax } from './remax.ts';
 
@@ -49,6 +50,62 @@ describe('gae', () => {
       const { advantages } = gae({ time, whitening: none }).estimate({ trajectories: [multiTurn], values });
       closeTo(advantages[0]!, [1.5 - 0.1, 1.5 - 0.2, 1 - 0.3, 1 - 0.4]);
     }
+  });
+
+  // Two turns of three and two tokens; the first leaves 0.25 to its last token, the second nothing.
+  const perToken = chain({
+    turns: [
+      { tokens: 3, reward: 1, tokenRewards: [0.5, -0.25, 0.5], environment: 40 },
+      { tokens: 2, reward: 3, tokenRewards: [1, 2] },
+    ],
+  });
+  const baseline = [0.1, 0.2, 0.3, 0.4, 0.5];
+  it.each<['turn' | 'token', number, readonly number[]]>([
+    ['turn', 1, [4, 3.5, 3.75, 3, 2]],
+    ['token', 1, [4, 3.5, 3.75, 3, 2]],
+    // γ acts behind the third token only: 0.75 + 0.9·3.
+    ['turn', 0.9, [3.7, 3.2, 3.45, 3, 2]],
+    // 1 + 0.9·2, 0.75 + 0.9·2.8, −0.25 + 0.9·3.27, 0.5 + 0.9·2.693
+    ['token', 0.9, [2.9237, 2.693, 3.27, 2.8, 2]],
+  ])('takes rewards of tokens where they stand: time in %ss, γ = %d', (time, gamma, returns) => {
+    const options = { time, gamma, whitening: none };
+    const given = { trajectories: [perToken], values: [Float32Array.from(baseline)] };
+    const output = gae({ ...options, lambda: 1 }).estimate(given);
+    closeTo(output.returns![0]!, returns);
+    closeTo(
+      output.advantages[0]!,
+      returns.map((value, t) => value - baseline[t]!),
+    );
+    closeTo(reinforce(options).estimate(given).advantages[0]!, returns);
+    // The KL penalty of a token is taken off its own reward.
+    const penalties = [Float32Array.of(0, 0, 0, 0, 0.5)];
+    const less = returns.map((value, t) => value - 0.5 * (time === 'turn' ? (t < 3 ? gamma : 1) : gamma ** (4 - t)));
+    closeTo(gae({ ...options, lambda: 1 }).estimate({ ...given, penalties }).returns![0]!, less);
+    closeTo(reinforce(options).estimate({ ...given, penalties }).advantages[0]!, less);
+  });
+
+  it('cuts credit of rewards of tokens by λ: with λ = 0 a token sees its own and the next value', () => {
+    const { advantages } = gae({ lambda: 0, gamma: 0.9, time: 'token', whitening: none }).estimate({
+      trajectories: [perToken],
+      values: [Float32Array.from(baseline)],
+    });
+    closeTo(advantages[0]!, [
+      0.5 + 0.9 * 0.2 - 0.1,
+      -0.25 + 0.9 * 0.3 - 0.2,
+      0.75 + 0.9 * 0.4 - 0.3,
+      1 + 0.9 * 0.5 - 0.4,
+      2 - 0.5,
+    ]);
+  });
+
+  it('is compared by its sum where a group is', () => {
+    const member = (tokenRewards?: readonly number[]) =>
+      chain({ group: 'same', turns: [{ tokens: 2, reward: 3, ...(tokenRewards && { tokenRewards }) }] });
+    const other = chain({ group: 'same', turns: [{ tokens: 2, reward: 1 }] });
+    const estimate = (trajectory: ReturnType<typeof chain>) =>
+      drGrpoAdvantage().estimate({ trajectories: [trajectory, other] }).advantages;
+    expect(estimate(member([1, 2]))).toEqual(estimate(member()));
+    expect(estimate(member([1, 2]))[0]).toEqual(Float32Array.of(1, 1));
   });
 
   it('is whitened over the batch', () => {

@@ -37,10 +37,11 @@ export function gae(options: GaeOptions = {}): Estimator {
     // Reward of turns without tokens, which stands on the token before them.
     let pending = 0;
     for (let k = attempt.turns.length - 1; k >= 0; k--) {
-      const { start, end, reward } = attempt.turns[k]!;
-      pending += reward;
+      const { start, end, reward, rewards } = attempt.turns[k]!;
+      if (rewards === undefined) pending += reward;
       for (let t = end - 1; t >= start; t--) {
         const last = t === end - 1;
+        if (rewards !== undefined) pending += rewards[t - start]!;
         const discount = last ? gamma : gammaInside;
         const penalty = penalties === undefined ? 0 : penalties[t]!;
         const delta = pending - penalty + discount * nextValue - values[t]!;

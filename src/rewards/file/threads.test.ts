@@ -113,6 +113,11 @@ describe('rewardThreads', () => {
       { reward: 3, score: 1, metrics: { n: 2 } },
       { reward: 1, score: 1, metrics: { n: 2 } },
     ]);
+    const places = await open(
+      'process.mjs',
+      'export const reward_func = q => ({ token_rewards: q.map(() => [0.5, 1]), step_rewards: q.map(() => [2]) });',
+    );
+    expect(await places([input('a')])).toEqual([{ reward: 3.5, tokens: [0.5, 1], steps: [2], metrics: {} }]);
     const wrong = await open('short.mjs', 'export const reward_func = () => [1, 2];');
     await expect(wrong([input('a')])).rejects.toThrow(
       /reward_func of .*short\.mjs was asked about 1 answers and gave 2 rewards/,
