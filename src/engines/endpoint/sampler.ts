@@ -1,4 +1,7 @@
 import { z } from 'zod';
+import { messageOf } from '../../episode/failure.ts';
+import { postJson } from '../../http/client.ts';
+import { NoServerError, Servers } from '../../http/servers.ts';
 import type { GenerateRequest, Generation, Sampler } from '../contracts.ts';
 import { END_OF_ANSWER, readTranscript } from './transcript.ts';
 
@@ -11,9 +14,13 @@ export interface EndpointOptions {
   readonly key?: string | undefined;
   /** Attempts per request where the service is busy (429, 5xx) or does not answer; 5 when not given. */
   readonly attempts?: number | undefined;
-  /** Wait before the second attempt, doubled each time; 500 ms when not given. */
+  /** Wait before the second attempt, doubled each time, of which a random half; 500 ms when not given. */
   readonly backoffMs?: number | undefined;
 }
+
+const ATTEMPTS = 5;
+/** As long as Node's fetch waits for an answer to begin. */
+const TIMEOUT_MS = 300_000;
 
 /** No window is known, so none limits the conversation; the service says what it does not take. */
 const UNBOUNDED = 2 ** 30;
@@ -33,6 +40,9 @@ const completion = z.object({
  */
 export function endpointSampler(options: EndpointOptions): Sampler {
   const base = options.url.replace(/\/+$/, '');
+  const { attempts = ATTEMPTS, backoffMs } = options;
+  // There is no other service that could do the work while this one rests.
+  const servers = new Servers({ urls: [base], attempts, backoffMs, failuresToOpen: Number.POSITIVE_INFINITY });
   const request = async ({ tokens, params, seed, images = [], signal }: GenerateRequest): Promise<Generation> => {
     if (images.length > 0) throw new Error('an endpoint is sent text only; the task has images');
     const transcript = readTranscript(tokens);
@@ -46,7 +56,7 @@ export function endpointSampler(options: EndpointOptions): Sampler {
     const isText = 'text' in transcript;
     const body = isText ? { ...settings, prompt: transcript.text } : { ...settings, messages: transcript.messages };
     const path = isText ? 'completions' : 'chat/completions';
-    const answer = await post(`${base}/${path}`, body, options, signal);
+    const answer = await post(servers, path, body, options, signal);
     const parsed = isText ? completion.safeParse(answer) : chat.safeParse(answer);
     const choice = parsed.data?.choices[0];
     if (choice === undefined) throw new Error(`${base}/${path} answered with something else than a completion`);
@@ -77,44 +87,23 @@ export function endpointSampler(options: EndpointOptions): Sampler {
   };
 }
 
+/** @throws Error that ends with how many attempts were made; the signal's reason when it aborts */
 async function post(
-  url: string,
+  servers: Servers,
+  path: string,
   body: object,
-  { key, attempts = 5, backoffMs = 500 }: EndpointOptions,
+  { key, attempts = ATTEMPTS }: EndpointOptions,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
-  for (let attempt = 1; ; attempt++) {
-    let problem: string;
-    let retry = true;
-    try {
-      const response = await fetch(url, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-        },
-        body: JSON.stringify(body),
-        ...(signal ? { signal } : {}),
-      });
-      if (response.ok) return await response.json();
-      problem = `${response.status} ${(await response.text()).slice(0, 300)}`;
-      retry = response.status === 429 || response.status >= 500;
-    } catch (error) {
-      if (signal?.aborted) throw signal.reason;
-      problem = String((error as Error).cause ?? error);
-    }
-    if (!retry || attempt >= attempts) throw new Error(`${url}: ${problem.trim()} (attempt ${attempt} of ${attempts})`);
-    await pause(backoffMs * 2 ** (attempt - 1), signal);
+  let attempt = 0;
+  try {
+    return await servers.call(base => {
+      attempt += 1;
+      return postJson(`${base}/${path}`, body, { key, timeoutMs: TIMEOUT_MS, signal });
+    }, signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    const last = error instanceof NoServerError ? error.cause : error;
+    throw new Error(`${messageOf(last)} (attempt ${attempt} of ${attempts})`, { cause: last });
   }
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise(resolve => {
-    const timer = setTimeout(resolve, ms);
-    const stop = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    signal?.addEventListener('abort', stop, { once: true });
-  });
 }
