@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { abcPolicy } from '../../tests/support/abc-policy.ts';
+import { jsonServer } from '../../tests/support/json-server.ts';
 import { resolve } from '../config/load.ts';
 import { rlOptions } from '../config/rl.ts';
 import { modelReward } from '../rewards/model/reward.ts';
@@ -86,6 +87,23 @@ describe('reward.remote_url of servers', () => {
     [['--reward.remote_url', 'math', '--reward.remote.timeout', '5'], /reward\.remote\.timeout has no effect without/],
   ])('refuses %j', async (argv, message) => {
     await expect(reinforce(prepared(argv).context, openPolicy)).rejects.toThrow(message);
+  });
+});
+
+describe('reward.remote_url judge', () => {
+  it('trains on what a language model gives, and shows its scores and how many were asked for', async () => {
+    const judge = await jsonServer(({ body }) => ({
+      choices: [{ message: { content: `Score: ${body.messages[0].content.length}` } }],
+    }));
+    open.push(judge);
+    const settings = { url: `${judge.url}/v1`, model: 'm', template: '{answer}', max: '4' };
+    const argv = Object.entries(settings).flatMap(([name, value]) => [`--reward.judge.${name}`, value]);
+    const { context, records } = prepared(['--reward.remote_url', 'judge', ...argv]);
+    await reinforce(context, openPolicy);
+    const [metrics] = records();
+    expect(metrics!['rollout/reward_mean']).toBeCloseTo(metrics!['rollout/judge_score']! / 4, 12);
+    // Every answer of the 4 groups of 8 was asked for or stood in the cache.
+    expect(metrics!['rollout/judge_cached']).toBeCloseTo(1 - judge.requests.length / (4 * 8), 12);
   });
 });
 
