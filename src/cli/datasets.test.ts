@@ -1,11 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { type HubServer, hubServer, refuse } from '../../tests/support/hub-server.ts';
 import { loadEvaluationTasks, loadTrainingTasks } from './datasets.ts';
 
 const cwd = mkdtempSync(join(tmpdir(), 'datasets-'));
 afterAll(() => rmSync(cwd, { recursive: true }));
+afterEach(() => void vi.unstubAllEnvs());
 const row = (input: string, more: object = {}) => `${JSON.stringify({ input, ...more })}\n`;
 writeFileSync(join(cwd, 'a.jsonl'), row('1', { id: 'x' }) + row('2', { datasource: 'own' }));
 writeFileSync(join(cwd, 'b.jsonl'), row('3', { id: 'x' }) + row('4'));
@@ -64,4 +66,56 @@ it('renames columns, for what has no option as well', async () => {
   await expect(loadEvaluationTasks('foreign.jsonl', unknown, surroundings)).rejects.toThrow(
     /foreign\.jsonl:1: no column "number" \(data\.column_mapping makes it "id"\); this row has q, nr, kind, picture, solved/,
   );
+});
+
+describe('a name without organisation', () => {
+  const servers: HubServer[] = [];
+  afterAll(() => Promise.all(servers.map(server => server.close())));
+
+  it('is looked up on the hub, which knows where it went', async () => {
+    const home = join(cwd, 'home');
+    const rows = { 'README.md': Buffer.from('# sums'), 'train.jsonl': Buffer.from(row('1')) };
+    const server = await hubServer(
+      'org/sums',
+      rows,
+      ({ url = '' }, response) => {
+        if (!/\/datasets\/sums\//.test(url)) return false;
+        response.writeHead(307, { location: url.replace('/sums/', '/org/sums/') }).end();
+        return true;
+      },
+      { kind: 'datasets' },
+    );
+    servers.push(server);
+    vi.stubEnv('HF_HUB_CACHE', home);
+    const at = { ...surroundings, env: { HF_ENDPOINT: server.endpoint } };
+    const [task] = await loadTrainingTasks({ datasets: 'sums' }, values, at);
+    expect([task!.id, task!.source]).toEqual(['train.jsonl:1', 'sums']);
+    const offline = { ...at, env: { ...at.env, HF_HUB_OFFLINE: '1' } };
+    expect((await loadTrainingTasks({ datasets: 'sums' }, values, offline)).length).toBe(1);
+    await expect(loadTrainingTasks({ datasets: 'products' }, values, offline)).rejects.toThrow(
+      /the dataset products \(default train\) is not in .*HF_HUB_OFFLINE .*\(.*products is no file or directory either\)/,
+    );
+  });
+
+  it('is a path where there is one', async () => {
+    writeFileSync(join(cwd, 'squad'), row('1'));
+    const [task] = await loadTrainingTasks({ datasets: 'squad' }, values, surroundings);
+    expect(task!.id).toBe('squad:1');
+  });
+
+  it('that the hub does not know, or that it cannot be asked for, is called missing in both places', async () => {
+    const server = await hubServer('org/sums', {}, (_request, response) => {
+      refuse(response, 404, 'RepoNotFound');
+      return true;
+    });
+    const missing = (env: Record<string, string>) =>
+      loadTrainingTasks({ datasets: 'tasks' }, values, { ...surroundings, env });
+    await expect(missing({ HF_ENDPOINT: server.endpoint })).rejects.toThrow(
+      /there is no dataset tasks at .* \(.*tasks is no file or directory either\)/,
+    );
+    await server.close();
+    await expect(missing({ HF_ENDPOINT: server.endpoint })).rejects.toThrow(
+      /cannot be reached for tasks .*tasks is no file or directory either/,
+    );
+  });
 });

@@ -163,7 +163,7 @@ async function locate(
     const files = await fetchDataset(name, {
       revision,
       choice: `${config ?? 'default'} ${wanted.name}`,
-      choose: paths => chooseFiles(paths, { name, config, split: wanted }),
+      choose: repository => chooseFiles(repository, { name, config, split: wanted }),
       signal: interrupt?.signal,
       onProgress: line.show,
       ...(env && { env: { ...process.env, ...env } }),

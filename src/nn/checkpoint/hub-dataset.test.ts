@@ -31,7 +31,7 @@ const options = (split: string, config?: string, env = {}): DatasetOptions => ({
   attempts: 2,
   delayMs: 1,
   choice: `${config ?? 'default'} ${split}`,
-  choose: paths => chooseFiles(paths, { name: NAME, config, split: { name: split, given: true } }),
+  choose: repository => chooseFiles(repository, { name: NAME, config, split: { name: split, given: true } }),
 });
 
 describe('fetchDataset', () => {
@@ -62,6 +62,30 @@ describe('fetchDataset', () => {
     await expect(fetchDataset(NAME, options('train', undefined, { HF_HUB_OFFLINE: '1' }))).rejects.toThrow(
       /org\/sums \(default train\) is not in .*HF_HUB_OFFLINE .*path of a copy/,
     );
+  });
+
+  it('takes the files that the card names, and serves them offline', async () => {
+    const card = 'configs:\n- config_name: hard\n  data_files:\n  - split: train\n    path: "hard/*.jsonl"';
+    const files = { ...OWN, 'hard/a.jsonl': bytes('{"n":1}'), 'hard/b.jsonl': bytes('{"n":2}') };
+    files['README.md'] = bytes(`---\n${card}\n---\n# sums\n`);
+    server = await hubServer(NAME, files, undefined, { kind: 'datasets' });
+    const online = await fetchDataset(NAME, options('train'));
+    expect(online.map(({ label }) => label)).toEqual(['hard/a.jsonl', 'hard/b.jsonl']);
+    expect(readFileSync(online[1]!.path, 'utf8')).toBe('{"n":2}');
+    expect(await fetchDataset(NAME, options('train', undefined, { HF_HUB_OFFLINE: '1' }))).toEqual(online);
+    await expect(fetchDataset(NAME, options('test'))).rejects.toThrow(
+      /org\/sums:hard has no split "test"; it has train/,
+    );
+  });
+
+  it('takes the default of the card among the configurations of the conversion', async () => {
+    const card = ['main', 'socratic']
+      .map(name => `- config_name: ${name}\n  default: ${name === 'socratic'}`)
+      .join('\n');
+    const files = { ...CONVERTED, 'README.md': bytes(`---\nconfigs:\n${card}\n---\n`) };
+    server = await hubServer(NAME, files, undefined, { kind: 'datasets', revisions: ['main', 'refs/convert/parquet'] });
+    const found = await fetchDataset(NAME, options('train'));
+    expect(found.map(({ label }) => label)).toEqual(['socratic/train/0000.parquet']);
   });
 
   it('names datasets and revisions that do not exist', async () => {

@@ -1,12 +1,34 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../storage/atomic.ts';
-import { accessOf, cachedCommit, fetchFiles, type HubOptions, isOffline, listFiles, resolveRevision } from './hub.ts';
+import {
+  accessOf,
+  cachedCommit,
+  fetchFiles,
+  type HubOptions,
+  isOffline,
+  listFiles,
+  type Place,
+  resolveRevision,
+} from './hub.ts';
+import type { HubFile } from './hub-download.ts';
 import { type HubAccess, HubError } from './hub-request.ts';
+
+type HubLibrary = typeof import('@huggingface/hub');
+
+/** What the hub has of a dataset. */
+export interface Repository {
+  /** Of its files. */
+  readonly paths: readonly string[];
+  /** Whether they are the hub's own conversion to Parquet. */
+  readonly converted: boolean;
+  /** Fetches the README.md of the dataset; undefined where there is none. */
+  readonly card: () => Promise<string | undefined>;
+}
 
 export interface DatasetOptions extends Omit<HubOptions, 'beforeWeights'> {
   /** What the dataset's own revisions do not tell: which of its files are wanted. Throws when there are none. */
-  readonly choose: (paths: readonly string[]) => readonly string[];
+  readonly choose: (repository: Repository) => Promise<readonly string[]>;
   /** Tells one choice from another in the cache. */
   readonly choice: string;
 }
@@ -53,13 +75,17 @@ export async function fetchDataset(
 }
 
 async function fetchChosen(
-  hub: typeof import('@huggingface/hub'),
+  hub: HubLibrary,
   access: HubAccess,
-  place: { readonly commit: string; readonly folder: string; readonly directory: string },
+  place: Place,
   { choose, choice, onProgress }: DatasetOptions,
 ) {
   const listed = await listFiles(hub, access, place.commit);
-  const paths = choose([...listed.keys()].sort());
+  const converted = access.revision === CONVERTED;
+  const card = converted
+    ? () => cardOfMain(hub, access, place.folder)
+    : () => cardAmong(hub, access, place, listed.get(CARD));
+  const paths = await choose({ paths: [...listed.keys()].sort(), converted, card });
   await fetchFiles(
     hub,
     access,
@@ -71,6 +97,27 @@ async function fetchChosen(
   await writeFileAtomic(listFile(folder, commit, choice), JSON.stringify(paths));
   if (commit !== access.revision) await writeFileAtomic(join(folder, 'refs', access.revision), commit);
   return paths.map(label => ({ label, path: join(directory, label) }));
+}
+
+const CARD = 'README.md';
+
+/** The conversion to Parquet has no card of its own. */
+async function cardOfMain(hub: HubLibrary, access: HubAccess, folder: string): Promise<string | undefined> {
+  const main = { ...access, revision: 'main' };
+  const commit = await resolveRevision(hub, main);
+  const listed = await listFiles(hub, main, commit);
+  return cardAmong(hub, main, { commit, folder, directory: join(folder, 'snapshots', commit) }, listed.get(CARD));
+}
+
+async function cardAmong(
+  hub: HubLibrary,
+  access: HubAccess,
+  place: Place,
+  card: HubFile | undefined,
+): Promise<string | undefined> {
+  if (card === undefined) return undefined;
+  await fetchFiles(hub, access, place, [card], undefined);
+  return readFileSync(join(place.directory, CARD), 'utf8');
 }
 
 /** A list of files is written when all of them are there. */
