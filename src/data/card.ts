@@ -49,7 +49,7 @@ export function configsOfCard(card: string): readonly CardConfig[] {
 function read(head: string): z.infer<typeof cardSchema> {
   try {
     // The hub's own libraries read YAML 1.1.
-    const result = cardSchema.safeParse(parse(head, { version: '1.1' }));
+    const result = cardSchema.safeParse(parse(head, { version: '1.1', logLevel: 'error' }));
     if (result.success) return result.data;
     const [issue] = result.error.issues;
     throw new Error(`${issue!.path.join('.')}: ${issue!.message}`);
