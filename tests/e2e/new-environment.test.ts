@@ -97,7 +97,10 @@ describe('what it wrote', () => {
 
   it('passes its own test, with the test runner of Node', async () => {
     const env = { TSX_TSCONFIG_PATH: join(root, 'tsconfig.json') };
-    const { code, out } = await startNode(['--test', '--test-reporter=tap', 'largest/environment.test.ts'], { cwd, env }).ended;
+    const { code, out } = await startNode(['--test', '--test-reporter=tap', 'largest/environment.test.ts'], {
+      cwd,
+      env,
+    }).ended;
     expect(out).toContain('# fail 0');
     expect(code).toBe(0);
     // A test that could not fail would be no test: with another rule it does.
@@ -105,7 +108,8 @@ describe('what it wrote', () => {
     mkdirSync(join(cwd, 'changed'));
     writeFileSync(join(cwd, 'changed/environment.ts'), changed);
     writeFileSync(join(cwd, 'changed/environment.test.ts'), read(cwd, 'largest/environment.test.ts'));
-    const broken = await startNode(['--test', '--test-reporter=tap', 'changed/environment.test.ts'], { cwd, env }).ended;
+    const broken = await startNode(['--test', '--test-reporter=tap', 'changed/environment.test.ts'], { cwd, env })
+      .ended;
     expect(broken.out).toContain('not ok');
     expect(broken.code).toBe(1);
   });
