@@ -32,7 +32,8 @@ export async function run(args: string[]): Promise<void> {
     const steps = args[learning + 1];
     for (const table of await compareLearning(steps === undefined ? undefined : Number(steps))) report.add(table);
   }
-  if (args.length === 0) report.save();
+  // What other pages quote has every model in it.
+  if (args.length === 0 || NAMES.every(name => names.includes(name))) report.save();
 }
 
 async function decoding(name: string, model: Model): Promise<Table> {
