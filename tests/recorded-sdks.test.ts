@@ -23,7 +23,7 @@ import { testContext } from '../src/testing/executor-context.ts';
 import { chatRenderer } from '../src/text/chat-renderer.ts';
 import { chatTemplate } from '../src/text/template.ts';
 
-/** The agent libraries that people use, each playing a tool agent of three turns through one server, 64 at once. */
+/** The agent libraries that people use, each playing a tool agent of three turns through one server, 64 of each at once. */
 
 const bytes = byteRenderer();
 const renderer = chatRenderer({
@@ -188,9 +188,11 @@ it.each(Object.keys(PROGRAMS))('%s', async name => {
   expect(toTrajectories(episode)).toHaveLength(1);
 });
 
-it('64 at once, mixed in one server', async () => {
+it('64 of each at once, mixed in one server', { timeout: 120_000 }, async () => {
   const names = Object.keys(PROGRAMS);
-  const episodes = await Promise.all(Array.from({ length: 64 }, (_, i) => play(names[i % names.length]!, 100 + i)));
+  const episodes = await Promise.all(
+    Array.from({ length: 64 * names.length }, (_, i) => play(names[i % names.length]!, 100 + i)),
+  );
   for (const [i, { steps, outcome, segments }] of episodes.entries()) {
     expect({ outcome, rewards: steps.map(({ reward }) => reward) }).toEqual({
       outcome: { kind: 'done' },
