@@ -72,11 +72,15 @@ describe('memory', () => {
 
 describe('a call that is not answered', () => {
   it('is told to the policy at its deadline, and the episode goes on', async () => {
-    const server = { command: process.execPath, args: [resolve('tests/support/mcp-server.mjs')], call_timeout_ms: 50 };
+    const server = {
+      command: process.execPath,
+      args: [resolve('tests/support/mcp-server.mjs')],
+      call_timeout_ms: 1000,
+    };
     const tools = await mcpTools({ odd: server });
     const { agent, last, episode } = await play(tools, [act('hang', {}), act('say', { text: 'well' }), 'x']);
     await agent.close!();
-    expect(last).toContain('Error: hang gave no result within 50 ms');
+    expect(last).toContain('Error: hang gave no result within 1000 ms');
     expect(last).toContain('Observation: well');
     expect(episode.outcome).toEqual({ kind: 'done' });
   });

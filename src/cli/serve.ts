@@ -1,4 +1,4 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { appendFile } from 'node:fs/promises';
 import { resolve as resolvePath } from 'node:path';
@@ -14,6 +14,7 @@ import { DEFAULT_SAMPLING } from '../engines/contracts.ts';
 import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import { type Episode, episodeReward } from '../episode/episode.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
+import { sameKey } from '../http/key.ts';
 import { options } from '../options/option.ts';
 import { immediate } from '../rollout/admission.ts';
 import { type RolloutContext, startGroups } from '../rollout/groups.ts';
@@ -154,7 +155,7 @@ export async function serve(
   const route = (request: OtherRequest): Promise<unknown> | undefined => {
     const match = /^\/episodes(?:\/([\w-]+)\/end)?$/.exec(request.path);
     if (match === null) return undefined;
-    if (!timingSafeEqual(digestOf(request.key), digestOf(key))) {
+    if (!sameKey(request.key, key)) {
       return Promise.reject(
         new ApiError(401, 'the key is not the one that was printed', { type: 'authentication_error' }),
       );
@@ -217,8 +218,4 @@ export async function serve(
   }
   const report = fidelity.describe();
   if (report !== undefined) stderr.write(`${report}\n`);
-}
-
-function digestOf(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
 }

@@ -1,19 +1,7 @@
 import { z } from 'zod';
-import { historyOptions } from '../agents/history-options.ts';
-import { nemoGymOptions } from '../agents/nemo-gym/options.ts';
-import { agentOptions } from '../agents/options.ts';
-import { queueOptions } from '../agents/queue/options.ts';
-import { recordedOptions } from '../agents/recorded/options.ts';
-import { toolUseOptions } from '../agents/tools/options.ts';
 import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
-import { mcpOptions } from '../envs/clients/mcp/options.ts';
 import { options } from '../options/option.ts';
-import { codeRewardOptions } from '../rewards/code-options.ts';
-import { judgeRewardOptions } from '../rewards/judge/options.ts';
-import { mathRewardOptions } from '../rewards/math/options.ts';
-import { rewardModelOptions } from '../rewards/model/options.ts';
-import { remoteRewardOptions } from '../rewards/remote-options.ts';
-import { agentChoiceOptions, dataOptions, rolloutOptions } from '../rollout/options.ts';
+import { dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { progressOptions, tracingOptions, trackingOptions } from '../tracking/options.ts';
 import {
   evalOptions,
@@ -23,6 +11,7 @@ import {
   trainOptions,
 } from '../training/options.ts';
 import { compose, pick } from './compose.ts';
+import { episodeOptions } from './episodes.ts';
 
 /** Every option of `tokenloop eval`. */
 export const evaluationOptions = compose(
@@ -97,19 +86,7 @@ export const evaluationOptions = compose(
     'data.image_key',
     'data.max_images_per_prompt',
   ),
-  agentChoiceOptions,
-  mathRewardOptions,
-  codeRewardOptions,
-  judgeRewardOptions,
-  remoteRewardOptions,
-  rewardModelOptions,
-  historyOptions,
-  toolUseOptions,
-  recordedOptions,
-  queueOptions,
-  mcpOptions,
-  nemoGymOptions,
-  agentOptions,
+  episodeOptions,
   pick(
     rolloutOptions,
     'rollout.max_new_tokens',

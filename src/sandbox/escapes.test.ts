@@ -115,7 +115,7 @@ while True:
   except OSError: break
 os.write(1, b"held" if n < 32 else b"not held")
 time.sleep(60)`;
-    const brief = opened({ timeoutMs: 1000 });
+    const brief = opened({ timeoutMs: 3000 });
     const before = processes();
     expect(await brief.run({ language: 'python', source: bomb })).toMatchObject({
       ending: 'timeout',

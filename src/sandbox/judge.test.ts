@@ -56,7 +56,7 @@ describe.skipIf(NO_SANDBOX)('judge', () => {
 
   it('goes on in a new interpreter after a test that does not end or ends the interpreter', async () => {
     const source = 'import os\ndef add(a, b):\n  if a == 1: os._exit(0)\n  while a < 0: pass\n  return a + b';
-    const brief = openSandbox({ timeoutMs: 500 });
+    const brief = openSandbox({ timeoutMs: 2000 });
     const verdicts = await judge(brief, { language: 'python', source }, add);
     await brief.close();
     expect(verdicts.map(({ passed, ending }) => [passed, ending])).toEqual([

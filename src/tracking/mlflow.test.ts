@@ -1,8 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type MlflowServer, mlflowServer } from '../../tests/support/mlflow-server.ts';
+import { until } from '../../tests/support/until.ts';
 import { type MlflowOptions, mlflowTracker } from './mlflow.ts';
 
 const TOKEN = 'canary-token';
@@ -71,7 +72,7 @@ it('makes one run, also when the server fails in the middle of it', async () => 
   const tracker = await open({ config: { a: 1 } });
   server.fail(200, 200, 200, 503);
   await tracker.log({ step: 1, metrics: { a: 1 } });
-  await vi.waitUntil(() => server.requests.length >= 4);
+  await until(() => server.requests.length >= 4);
   await tracker.close();
   expect(server.runs.size).toBe(1);
   expect([values(), only().params.get('a')]).toEqual([[['a', 1, 1]], '1']);

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { until } from '../../tests/support/until.ts';
 import { type WandbServer, wandbServer } from '../../tests/support/wandb-server.ts';
 import { type WandbOptions, wandbTracker } from './wandb.ts';
 
@@ -63,7 +64,7 @@ it('survives a server that fails for a while: no line is lost, none comes twice'
   server.fail(503);
   const tracker = await open();
   await tracker.log({ step: 1, metrics: { a: 1 } });
-  await vi.waitUntil(() => server.requests.length === 1);
+  await until(() => server.requests.length === 1);
   await tracker.log({ step: 2, metrics: { a: 2 } });
   await tracker.close();
   expect(history()).toEqual(['{"a":1,"_step":1}', '{"a":2,"_step":2}']);
@@ -89,10 +90,10 @@ it('gives a sign of life while a step takes long', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const tracker = await open();
   await tracker.log({ step: 1, metrics: { a: 1 } });
-  await vi.waitUntil(() => server.requests.length === 2);
+  await until(() => server.requests.length === 2);
   await new Promise(resolve => setImmediate(resolve));
   vi.advanceTimersByTime(30_000);
-  await vi.waitUntil(() => server.requests.length === 3);
+  await until(() => server.requests.length === 3);
   await tracker.close();
   expect([only().heartbeats, server.faults]).toEqual([1, []]);
 });

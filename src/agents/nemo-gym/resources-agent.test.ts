@@ -238,7 +238,7 @@ describe('failures', () => {
       '/increment_counter',
       { hang: true },
       'timeout',
-      /tool increment_counter: no answer within 60 ms/,
+      /tool increment_counter: no answer within 200 ms/,
     ],
     [
       'a tool that breaks off',
@@ -255,7 +255,7 @@ describe('failures', () => {
       'reward',
       /connection broke before the answer was whole/,
     ],
-    ['a verifier that hangs', '/verify', { hang: true }, 'timeout', /verify: no answer within 60 ms/],
+    ['a verifier that hangs', '/verify', { hang: true }, 'timeout', /verify: no answer within 200 ms/],
     [
       'a verdict without a reward',
       '/verify',
@@ -277,7 +277,7 @@ describe('failures', () => {
     ],
   ])('%s', async (_, where, fault, failure, message) => {
     server.fault = path => (path === where ? fault : undefined);
-    const { episode } = await run(counting(), right, {}, { limits: { callTimeoutMs: 60 } });
+    const { episode } = await run(counting(), right, {}, { limits: { callTimeoutMs: fault.hang ? 200 : 20_000 } });
     expect(episode.outcome).toMatchObject({ kind: 'failed', failure });
     expect((episode.outcome as { message: string }).message).toMatch(message);
   });

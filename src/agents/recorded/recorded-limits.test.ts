@@ -56,7 +56,7 @@ describe('limits', () => {
     let later: Promise<Json> | undefined;
     const context = testContext({ renderer, answers: (_, index) => `line ${index}`, gated: true });
     const agent = recordedAgent({
-      timeoutMs: 200,
+      timeoutMs: 2000,
       run: async (_, at) => {
         const first = ask(at, [user('q')]);
         await context.sampler.arrived(1);

@@ -1,10 +1,10 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
 import { messageOf } from '../../episode/failure.ts';
 import { parseObject, readBody } from '../../http/body.ts';
-import { sendJson } from '../../http/listen.ts';
+import { bearerOf } from '../../http/key.ts';
+import { type Listening, type ListenOptions, listen, sendJson } from '../../http/listen.ts';
 import { Refusal } from '../../http/refusal.ts';
 import { ApiError, tooMany } from './api-error.ts';
 import { anthropic } from './dialects/anthropic.ts';
@@ -21,11 +21,7 @@ import { ResponsesStore } from './dialects/responses.ts';
 import { beginEvents, eventText } from './events.ts';
 import type { Recording } from './recording.ts';
 
-export interface RecordingServerOptions {
-  /** Address to listen on; 127.0.0.1 when not given. */
-  readonly host?: string | undefined;
-  /** 0, any free port, when not given. */
-  readonly port?: number | undefined;
+export interface RecordingServerOptions extends Pick<ListenOptions, 'host' | 'port'> {
   /** Names of the policy that programs may ask for; `policy` when not given. `*` answers to every name. */
   readonly models?: readonly string[] | undefined;
   /** Bytes of one request; 8 MiB when not given. */
@@ -79,37 +75,25 @@ export class RecordingServer {
   readonly #options: RecordingServerOptions;
   readonly #models: readonly string[];
   readonly #episodes = new Map<string, Open>();
-  readonly #server = createServer((request, response) => void this.#serve(request, response));
+  #server!: Listening;
   #running = 0;
 
   private constructor(options: RecordingServerOptions) {
     this.#options = options;
     this.#models = options.models ?? ['policy'];
-    this.#server.keepAliveTimeout = 65_000;
-    // What is no HTTP at all gets an answer, too.
-    this.#server.on('clientError', (_, socket) => {
-      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
-    });
   }
 
   static async start(options: RecordingServerOptions = {}): Promise<RecordingServer> {
     const started = new RecordingServer(options);
-    const server = started.#server;
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(options.port ?? 0, options.host ?? '127.0.0.1', () => {
-        server.off('error', reject);
-        resolve();
-      });
-    });
+    const { host, port } = options;
+    started.#server = await listen((...exchange) => started.#serve(...exchange), { host, port, keepAliveMs: 65_000 });
     // A training process ends when its work is done, whoever still holds a connection.
-    server.unref();
+    started.#server.hold(false);
     return started;
   }
 
   get url(): string {
-    const { address, port, family } = this.#server.address() as AddressInfo;
-    return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    return this.#server.url;
   }
 
   /** Name of the policy for programs that ask for one. */
@@ -140,13 +124,11 @@ export class RecordingServer {
 
   /** Keeps the process alive until it is closed. */
   hold(): void {
-    this.#server.ref();
+    this.#server.hold(true);
   }
 
-  async close(): Promise<void> {
-    const closed = new Promise<void>(resolve => this.#server.close(() => resolve()));
-    this.#server.closeAllConnections();
-    await closed;
+  close(): Promise<void> {
+    return this.#server.close();
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -323,9 +305,9 @@ function now(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-function keyOf({ headers }: IncomingMessage): string {
-  const key = headers['x-api-key'];
-  return typeof key === 'string' ? key : (headers.authorization ?? '').replace(/^Bearer\s+/i, '');
+function keyOf(request: IncomingMessage): string {
+  const key = request.headers['x-api-key'];
+  return typeof key === 'string' ? key : bearerOf(request);
 }
 
 /** Of the episode that a request says it is of. */

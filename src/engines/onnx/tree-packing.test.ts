@@ -11,8 +11,17 @@ import { OnnxLearnerCore } from './learner.ts';
 import { type LossProgram, record } from './loss-program.ts';
 import { Model } from './model.ts';
 
-/** Of the largest element: float32 sums in another order. */
-const TOLERANCE = 1e-5;
+/**
+ * Of a tensor's largest element: float32 sums in another order. 1 in 1000 of 545 000 compared tensors was further off
+ * than 3e-6, and the worst by 1.7e-5 (2.7e-5 in another search): as far as PyTorch's own float32 is from its float64
+ * on that batch, which magnifies rounding.
+ */
+const TOLERANCE = 1e-4;
+/**
+ * Of the largest element of all gradients: where terms cancel, rounding is what is left. Equal tokens have equal values,
+ * so that attention has nothing to choose between and the gradient of queries and keys is 0.
+ */
+const CANCELLED = 1e-6;
 
 /**
  * Up to three groups, each a prompt with answers that begin alike or are the same, some of them cut off inside the
@@ -37,11 +46,12 @@ const group = fc
   );
 const batches = fc.array(group, { minLength: 1, maxLength: 3 }).map(groups => groups.flat());
 
-function closeTo(actual: Float32Array, expected: Float32Array, what: string): void {
+const largest = (values: Float32Array) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+
+function closeTo(actual: Float32Array, expected: Float32Array, rounding: number, what: string): void {
   expect(actual.length).toBe(expected.length);
-  const largest = expected.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-  const furthest = actual.reduce((most, value, i) => Math.max(most, Math.abs(value - expected[i]!)), 0);
-  expect(furthest, what).toBeLessThanOrEqual(TOLERANCE * largest);
+  const furthest = largest(actual.map((value, i) => value - expected[i]!));
+  expect(furthest, what).toBeLessThanOrEqual(TOLERANCE * largest(expected) + rounding);
 }
 
 /** Shared and unshared, in one micro-batch and in several. */
@@ -53,12 +63,14 @@ function learners(open: () => Model): OnnxLearnerCore[] {
   ].map(options => new OnnxLearnerCore(open(), hostOptions('', { learner: options }).learner));
 }
 
-/** Predictions and gradients by name. */
+/** By name. */
+type Tensors = Readonly<Record<string, Float32Array>>;
+
 async function results(
   learner: OnnxLearnerCore,
   batch: LossBatch,
   program: LossProgram,
-): Promise<Record<string, Float32Array>> {
+): Promise<{ predicted: Tensors; gradient: Tensors }> {
   learner.zeroGrad();
   const joined = (parts: readonly Float32Array[]) => Float32Array.from(parts.flatMap(each => [...each]));
   const predicted: Record<string, Float32Array> = {};
@@ -68,7 +80,7 @@ async function results(
     Object.assign(predicted, { logprobs: joined(logprobs), entropy: joined(entropy) });
   }
   await learner.forwardBackward(batch, program);
-  return { ...predicted, ...learner.gradient() };
+  return { predicted, gradient: learner.gradient() };
 }
 
 async function sharingChangesNothing(open: () => Model, loss: Loss): Promise<void> {
@@ -83,10 +95,12 @@ async function sharingChangesNothing(open: () => Model, loss: Loss): Promise<voi
       sequences,
       inputs: Object.fromEntries(loss.inputs.map((name, i) => [name, column(1 + i)])),
     };
-    const unshared = await results(all[0]!, batch, program);
+    const { predicted, gradient } = await results(all[0]!, batch, program);
+    const rounding = CANCELLED * Math.max(...Object.values(gradient).map(largest));
     for (const learner of all.slice(1)) {
       const shared = await results(learner, batch, program);
-      for (const [name, values] of Object.entries(unshared)) closeTo(shared[name]!, values, name);
+      for (const [name, values] of Object.entries(predicted)) closeTo(shared.predicted[name]!, values, 0, name);
+      for (const [name, values] of Object.entries(gradient)) closeTo(shared.gradient[name]!, values, rounding, name);
     }
   };
   await fc.assert(fc.asyncProperty(batches, check), { numRuns: 12 });

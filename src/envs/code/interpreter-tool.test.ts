@@ -43,7 +43,7 @@ describe.skipIf(NO_SANDBOX)('interpreterTool', () => {
 
   it('tells what went wrong, and begins anew after a limit', async () => {
     const [first, stopped, after] = await told(['x = 1; 1 / 0', 'while True: pass', 'x'], {
-      sandbox: { timeoutMs: 400 },
+      sandbox: { timeoutMs: 2000 },
     });
     expect(first).toEqual([expect.stringMatching(/ZeroDivisionError: division by zero$/), true]);
     expect(stopped).toEqual([

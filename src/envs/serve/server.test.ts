@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { until } from '../../../tests/support/until.ts';
 import { multiTurn } from '../../agents/multi-turn.ts';
 import { declareChecks } from '../../testing/check.ts';
 import { environmentSuite } from '../../testing/environment-suite.ts';
@@ -283,7 +284,7 @@ describe('serveEnvironment', () => {
     const log: string[] = [];
     const { url, server } = await served(() => counting(log), { sessionTimeoutMs: 30 });
     const environment = await httpEnvironment({ url })();
-    await vi.waitFor(() => expect(server.sessions).toBe(0));
+    await until(() => server.sessions === 0);
     expect(log).toEqual(['closed']);
     await expect((async () => environment.reset(task, context()))()).rejects.toThrow(
       /answered 404: no session has this id/,

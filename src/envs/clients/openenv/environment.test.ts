@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OpenEnvServer, openEnvServer } from '../../../../tests/support/openenv-server.ts';
+import { until } from '../../../../tests/support/until.ts';
 import { multiTurn } from '../../../agents/multi-turn.ts';
 import { testContext } from '../../../testing/executor-context.ts';
 import { makeEnvironment } from '../../registry.ts';
@@ -27,7 +28,7 @@ describe('openEnv', () => {
     });
     expect(server.frames.at(-1)).toEqual({ type: 'reset', data: { seed: 9, level: 2 } });
     await environment.close!();
-    await vi.waitFor(() => expect(server.connections).toBe(0));
+    await until(() => server.connections === 0);
     expect(server.frames.at(-1)).toEqual({ type: 'close' });
 
     const { outcome, steps } = await play(text, ['a', 'b', 'c', 'd']);
@@ -66,7 +67,7 @@ describe('openEnv', () => {
       step: 1,
       message: expect.stringMatching(message),
     });
-    await vi.waitFor(() => expect(server.connections).toBe(0));
+    await until(() => server.connections === 0);
   });
 
   it('fails the episode when a reply comes that nobody asked for', async () => {
@@ -77,7 +78,7 @@ describe('openEnv', () => {
   it('fails the episode whose reply does not come, and leaves no connection', async () => {
     const { outcome } = await play(text, ['hang'], 300);
     expect(outcome).toMatchObject({ kind: 'failed', failure: 'timeout', step: 0 });
-    await vi.waitFor(() => expect(server.connections).toBe(0));
+    await until(() => server.connections === 0);
   });
 
   it('says what cannot be reached, and which field is not there', async () => {
