@@ -36,7 +36,7 @@ export interface AgentOptions {
   readonly agent?: Executor | undefined;
   /** Scores one answer of a single-turn agent. */
   readonly reward?: ((input: RewardInput) => Awaitable<number | RewardOutput>) | undefined;
-  /** Temperature 1 and no truncation when not given. */
+  /** Temperature 1, no truncation and the checkpoint's stop tokens when not given; no stop tokens for an empty list. */
   readonly sampling?: Partial<Omit<SamplingParams, 'maxTokens'>> | undefined;
   /** Environments and rewards read an answer with the stop string that ended it; up to it when not given. */
   readonly includeStop?: boolean | undefined;

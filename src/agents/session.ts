@@ -182,7 +182,7 @@ export class Session {
       tokens,
       ...(images.length > 0 ? { images } : {}),
       ...(before > 0 ? { answered: before } : {}),
-      params: { ...params, maxTokens, stopTokens: this.#stopTokens },
+      params: { ...params, maxTokens, stopTokens: policy.params.stopTokens },
       ...given,
     };
     // No deadline here: the policy keeps its own, since how long an answer takes depends on the whole batch.
@@ -193,9 +193,10 @@ export class Session {
 
   /** Records what was sampled below `parent`. */
   record(parent: number, generation: Generation, begun?: Begun): Answer {
-    const { renderer } = this.context;
+    const { renderer, policy } = this.context;
+    const { stopTokens } = policy.params;
     const segment = this.recorder.sampled(parent, generation);
-    const stopped = generation.finishReason === 'stop' && this.#stopTokens.includes(generation.tokens.at(-1) ?? -1);
+    const stopped = generation.finishReason === 'stop' && stopTokens.includes(generation.tokens.at(-1) ?? -1);
     const all = begun === undefined ? generation.tokens : Int32Array.from([...begun.tokens, ...generation.tokens]);
     const said = stopped ? all.subarray(0, -1) : all;
     const text = cutAtStop(renderer.decode(said), generation.stopString, this.context.includeStop ?? false);
@@ -216,11 +217,6 @@ export class Session {
 
   addMetrics(metrics: Readonly<Record<string, number>> | undefined): void {
     for (const [name, value] of Object.entries(metrics ?? {})) this.metrics[name] = (this.metrics[name] ?? 0) + value;
-  }
-
-  get #stopTokens(): readonly number[] {
-    const { policy, renderer } = this.context;
-    return policy.params.stopTokens.length > 0 ? policy.params.stopTokens : renderer.stopTokens;
   }
 
   #overflow(length: number): EpisodeError {

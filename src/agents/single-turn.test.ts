@@ -63,12 +63,16 @@ describe('singleTurn', () => {
     expect(episode.segments[1]!.tokens).toHaveLength(2);
   });
 
-  it('takes a stop token out of the answer, the stop tokens of the run before those of the renderer', async () => {
+  it('takes a stop token of the run out of the answer, and where it has none lets the answer go on', async () => {
     const texts: string[] = [];
     const reward = perSample(({ text }) => texts.push(text));
     await run({ answers: () => 'ab;c', params: { stopTokens: [';'.charCodeAt(0)] } }, { reward });
     await run({ answers: () => 'ab;', limits: { maxNewTokens: 3 } }, { reward });
-    expect(texts).toEqual(['ab', 'ab;']);
+    const answers = () => [97, 98, BYTE_SPECIAL.end, 99];
+    const { episode } = await run({ answers, params: { stopTokens: [] }, limits: { maxNewTokens: 4 } }, { reward });
+    expect(episode.outcome).toEqual({ kind: 'truncated', reason: 'length' });
+    expect(episode.segments[1]!.tokens).toEqual(Int32Array.from(answers()));
+    expect(texts).toEqual(['ab', 'ab;', 'abc']);
   });
 
   it.each([

@@ -24,7 +24,7 @@ export interface TestContext extends ExecutorContext {
 export function testContext(options: TestContextOptions = {}): TestContext {
   const { limits, params: given, renderer = byteRenderer(), signal, environmentSeed = 1, sample = 0 } = options;
   const sampler = scriptedSampler({ answers: () => '', ...options, codec: renderer });
-  const params: SamplingParams = { ...DEFAULT_SAMPLING, maxTokens: 64, ...given };
+  const params: SamplingParams = { ...DEFAULT_SAMPLING, stopTokens: renderer.stopTokens, maxTokens: 64, ...given };
   const abort = signal ?? new AbortController().signal;
   const logged: string[] = [];
   let calls = 0;

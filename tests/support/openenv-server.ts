@@ -33,7 +33,10 @@ export async function openEnvServer(): Promise<OpenEnvServer> {
       }
       if (frame.type !== 'step') return refuse(socket, `unknown type ${frame.type}`, 'UNKNOWN_TYPE');
       const message = frame.data!.message;
-      if (typeof message !== 'string') return refuse(socket, 'message: Field required', 'VALIDATION_ERROR');
+      if (typeof message !== 'string') {
+        const errors = [{ type: 'missing', loc: ['message'], msg: 'Field required', input: frame.data }];
+        return refuse(socket, 'Invalid message', 'VALIDATION_ERROR', errors);
+      }
       if (message === 'die') return socket.terminate();
       if (message === 'hang') return;
       if (message === 'refuse') return refuse(socket, 'not now', 'EXECUTION_ERROR');
@@ -65,6 +68,6 @@ function reply(socket: WebSocket, data: object): void {
   socket.send(JSON.stringify({ type: 'observation', data }));
 }
 
-function refuse(socket: WebSocket, message: string, code: string): void {
-  socket.send(JSON.stringify({ type: 'error', data: { message, code } }));
+function refuse(socket: WebSocket, message: string, code: string, errors?: readonly object[]): void {
+  socket.send(JSON.stringify({ type: 'error', data: { message, code, errors } }));
 }

@@ -325,7 +325,7 @@ describe('toolAgent', () => {
       admission: lockstep(sampler),
       contextLength: sampler.contextLength,
       renderer: hermesRenderer,
-      params: { ...DEFAULT_SAMPLING, maxTokens: 200 },
+      params: { ...DEFAULT_SAMPLING, maxTokens: 200, stopTokens: bytes.stopTokens },
       limits: { maxTurns: 4, maxNewTokens: 200, maxTokens: 4096, callTimeoutMs: 1000 },
       seed: 1,
       signal: new AbortController().signal,

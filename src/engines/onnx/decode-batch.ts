@@ -37,14 +37,14 @@ export class DecodeBatches {
     return this.active.reduce((sum, { rows }) => sum + rows.length, 0);
   }
 
+  /** Makes room for so many more rows at once, where the one batch will have them all. */
+  expect(count: number, length: number): void {
+    if (!this.#isolated) this.#batchOf(0).cache.reserve(this.size + count, length + 1);
+  }
+
   add(row: Row, sequence: CachedSequence, length = sequence.length): void {
     const cacheLength = this.#lengthFor(length + 1);
-    let batch = this.#batches.get(cacheLength);
-    if (batch === undefined) {
-      batch = { rows: [], cache: this.#newCache() };
-      this.#batches.set(cacheLength, batch);
-    }
-    const { cache, rows } = batch;
+    const { cache, rows } = this.#batchOf(cacheLength);
     cache.reserveLength(cacheLength);
     cache.insert(cache.addRow(), sequence, length);
     rows.push(row);
@@ -86,6 +86,15 @@ export class DecodeBatches {
       rows.length = 0;
       cache.clear();
     }
+  }
+
+  #batchOf(cacheLength: number): DecodeBatch {
+    let batch = this.#batches.get(cacheLength);
+    if (batch === undefined) {
+      batch = { rows: [], cache: this.#newCache() };
+      this.#batches.set(cacheLength, batch);
+    }
+    return batch;
   }
 
   #lengthFor(length: number): number {

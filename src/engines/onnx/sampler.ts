@@ -146,7 +146,7 @@ export class OnnxSamplerCore {
   /** Computes prompt tokens within the budget, then advances every row that is ready by one token. */
   async step(): Promise<void> {
     this.#admit();
-    for (const prompt of await this.#prompts.step()) this.#begin(prompt);
+    this.#begin(await this.#prompts.step());
     for (const batch of this.#batches.active) await this.#decode(batch);
     this.#batches.regroup();
   }
@@ -160,10 +160,15 @@ export class OnnxSamplerCore {
     }
   }
 
-  #begin({ requests, sequence, length }: ComputedPrompt): void {
-    for (const request of requests) {
-      const tokenBytes = request.params.stopStrings.length > 0 ? this.#tokenBytes() : undefined;
-      this.#batches.add(newRow(request, this.#epoch, tokenBytes), sequence, length);
+  #begin(prompts: readonly ComputedPrompt[]): void {
+    if (prompts.length === 0) return;
+    const rows = prompts.reduce((sum, { requests }) => sum + requests.length, 0);
+    this.#batches.expect(rows, Math.max(...prompts.map(({ length }) => length)));
+    for (const { requests, sequence, length } of prompts) {
+      for (const request of requests) {
+        const tokenBytes = request.params.stopStrings.length > 0 ? this.#tokenBytes() : undefined;
+        this.#batches.add(newRow(request, this.#epoch, tokenBytes), sequence, length);
+      }
     }
   }
 

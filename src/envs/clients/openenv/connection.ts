@@ -4,7 +4,29 @@ import { preview } from '../../../episode/explain.ts';
 import { messageOf } from '../../../episode/failure.ts';
 
 const reply = z.looseObject({ type: z.string(), data: z.looseObject({}) });
-const refusal = z.looseObject({ message: z.string(), code: z.union([z.string(), z.number()]).optional() });
+const refusal = z.looseObject({
+  message: z.string(),
+  code: z.union([z.string(), z.number()]).optional(),
+  /** As pydantic gives them, where a field is not as it must be. */
+  errors: z.array(z.looseObject({ loc: z.array(z.union([z.string(), z.number()])), msg: z.string() })).optional(),
+});
+
+/** An error that the server replied instead of a result; it can be asked again. */
+export class OpenEnvRefusal extends Error {
+  override readonly name = 'OpenEnvRefusal';
+  readonly code: string | undefined;
+  /** Field by field, or the server's message. */
+  readonly reason: string;
+
+  constructor(url: string, data: object) {
+    const { success, data: said } = refusal.safeParse(data);
+    const fields = said?.errors?.map(({ loc, msg }) => [...loc, msg].join(': ')) ?? [];
+    const reason = !success ? preview(data) : fields.length > 0 ? fields.join('; ') : said.message;
+    super(`OpenEnv ${url}: ${reason}${said?.code === undefined ? '' : ` (${said.code})`}`);
+    this.code = said?.code?.toString();
+    this.reason = reason;
+  }
+}
 
 /** Bytes of one message. */
 const MAX_MESSAGE = 16 * 2 ** 20;
@@ -38,7 +60,10 @@ export class OpenEnvConnection {
     return new OpenEnvConnection(url, socket);
   }
 
-  /** Sends a request and awaits its reply. An abort ends the connection: what came next would be the wrong reply. */
+  /**
+   * Sends a request and awaits its reply. An abort ends the connection: what came next would be the wrong reply.
+   * @throws OpenEnvRefusal for an error that the server replied
+   */
   ask(type: 'reset' | 'step', data: object, signal: AbortSignal): Promise<object> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     if (signal.aborted) return Promise.reject(signal.reason);
@@ -77,15 +102,9 @@ export class OpenEnvConnection {
     else {
       this.#waiting = undefined;
       const { type, data } = parsed.data;
-      if (type === 'error') waiting.reject(this.#refusal(data));
+      if (type === 'error') waiting.reject(new OpenEnvRefusal(this.#url, data));
       else waiting.resolve(data);
     }
-  }
-
-  #refusal(data: object): Error {
-    const { success, data: said } = refusal.safeParse(data);
-    const code = said?.code === undefined ? '' : ` (${said.code})`;
-    return new Error(`OpenEnv ${this.#url}: ${success ? said.message : preview(data)}${code}`);
   }
 
   #end(why: string): void {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OpenEnvServer, openEnvServer } from '../../../../tests/support/openenv-server.ts';
 import { until } from '../../../../tests/support/until.ts';
 import { multiTurn } from '../../../agents/multi-turn.ts';
+import { byteRenderer } from '../../../testing/byte-tokenizer.ts';
 import { testContext } from '../../../testing/executor-context.ts';
 import { makeEnvironment } from '../../registry.ts';
 import { openEnv } from './environment.ts';
@@ -36,16 +37,24 @@ describe('openEnv', () => {
     expect(steps.map(({ reward }) => reward)).toEqual([0.5, 0.5, 0.5]);
   });
 
-  it('takes the answer as the action where no field is named; what is no object is told to the policy', async () => {
-    const { outcome, steps } = await play({}, [
+  it('takes the answer as the action where no field is named; what is none is told to the policy', async () => {
+    const { outcome, steps, segments } = await play({}, [
       'hello',
       '[1]',
+      '{"text":"a"}',
       '{"message":"a"}',
       '{"message":"b"}',
       '{"message":"c"}',
     ]);
     expect(outcome).toEqual({ kind: 'done' });
+    const observed = segments
+      .filter(({ source }) => source === 'environment')
+      .map(({ tokens }) => byteRenderer().decode(tokens));
+    expect(observed.find(said => said.includes('refused'))).toContain(
+      'An action is a JSON object, and this one was refused: message: Field required',
+    );
     expect(steps.map(({ reward, isVoid }) => [reward, isVoid ?? false])).toEqual([
+      [0, true],
       [0, true],
       [0, true],
       [0.5, false],

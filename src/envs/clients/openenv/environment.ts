@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { explain, preview } from '../../../episode/explain.ts';
 import type { Message } from '../../../episode/task.ts';
 import type { Environment, EnvironmentFactory, StepResult } from '../../contracts.ts';
-import { OpenEnvConnection } from './connection.ts';
+import { OpenEnvConnection, OpenEnvRefusal } from './connection.ts';
 
 export interface OpenEnvOptions {
   /** Of the server (http://host:8000) or of its socket (ws://host:8000/ws). */
@@ -25,7 +25,8 @@ const result = z.looseObject({
 
 /**
  * An environment of OpenEnv (the package `openenv`) over its WebSocket: one connection is one environment. Its rewards are
- * those of single steps. An answer that is no JSON object, where the answer is the action, is told to the policy.
+ * those of single steps. Where the answer is the action, one that is no JSON object, or not of the shape that the server
+ * takes, is told to the policy.
  * @throws Error for a URL that is none
  */
 export function openEnv(options: OpenEnvOptions): EnvironmentFactory {
@@ -48,15 +49,25 @@ function environmentOf(connection: OpenEnvConnection, options: OpenEnvOptions): 
     },
     async step({ actionText, signal }): Promise<StepResult> {
       const action = actionKey === undefined ? objectIn(actionText) : { [actionKey]: actionText };
-      if (action === undefined) {
-        const content = `An action is a JSON object, and the answer is none: ${preview(actionText)}`;
-        return { reward: 0, done: false, feedback: [{ role: 'user', content }], isVoid: true };
+      if (action === undefined) return noAction(`and the answer is none: ${preview(actionText)}`);
+      try {
+        const { shown: feedback, reward, done } = await ask('step', action, signal);
+        return { reward, done, feedback };
+      } catch (error) {
+        // Of an action that we have made ourselves it is not the policy's fault.
+        const isPolicys =
+          error instanceof OpenEnvRefusal && error.code === 'VALIDATION_ERROR' && actionKey === undefined;
+        if (isPolicys) return noAction(`and this one was refused: ${error.reason}`);
+        throw error;
       }
-      const { shown: feedback, reward, done } = await ask('step', action, signal);
-      return { reward, done, feedback };
     },
     close: () => connection.close(),
   };
+}
+
+function noAction(why: string): StepResult {
+  const content = `An action is a JSON object, ${why}`;
+  return { reward: 0, done: false, feedback: [{ role: 'user', content }], isVoid: true };
 }
 
 function shown(observation: unknown, key: string | undefined): readonly Message[] {
