@@ -66,18 +66,18 @@ function evenShare({ episode }: RewardInput): number {
 
 /** 25M from random weights: long answers in even ids. */
 const even: Job = {
-  title: 'share of even ids in 64 tokens, 25M',
-  steps: 30,
+  title: 'share of even ids in 32 tokens, 25M',
+  steps: 16,
   options: () => ({
     tasks: Array.from({ length: EVEN_TASKS }, (_, task) => ({
-      prompt: [...randomIds(16, LETTERS.length, task)].map(id => LETTERS[id]).join(''),
+      prompt: [...randomIds(4, LETTERS.length, task)].map(id => LETTERS[id]).join(''),
     })),
     reward: evenShare,
     groupsPerStep: 8,
-    groupSize: 8,
-    limits: { maxNewTokens: 64 },
+    groupSize: 16,
+    limits: { maxNewTokens: 32 },
     sampling: { stopTokens: [] },
-    optimizer: { learningRate: 1e-4 },
+    optimizer: { learningRate: 3e-3 },
   }),
   model: use =>
     withConfig(MODELS['25M']!, async config => {

@@ -88,7 +88,7 @@ async function compare(shape: ModelShape, config: string): Promise<Measured[]> {
     const peer = new Peer('trl_peer.py', [directory, tasks, THREADS]);
     const runs = Object.entries(SETTINGS).map(([setting, algorithm]) => ownRun(setting, algorithm, directory, prompts));
     const theirs = { name: 'peer', run: async () => (await peer.ask<{ readonly seconds: number }>({})).seconds };
-    const times = await interleave([theirs, ...runs], { rounds: 3, seconds: 5 });
+    const times = await interleave([theirs, ...runs], { rounds: 3, seconds: 25 });
     for (const { close } of runs) await close();
     await peer.close();
     const peerSeconds = times.get('peer')!;
