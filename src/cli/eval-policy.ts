@@ -36,7 +36,7 @@ export async function openEvaluated(context: EvalContext, engine: Partial<OnnxPo
   }
   const { engineFromOptions, onnxPolicy } = await import('../engines/onnx/index.ts');
   const located = await locateModel(model!, context.values['model.model_revision'], context);
-  const lora = adapterOf(context.values['ds.lora.adapter'], context.cwd);
+  const lora = adapterOf(context.values, context.cwd);
   const policy = await onnxPolicy({
     ...engineFromOptions(context.values),
     ...engine,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { compose, pick } from '../config/compose.ts';
 import { ConfigError } from '../config/error.ts';
 import { DEFAULT_SAMPLING, type Generation, type Sampler } from '../engines/contracts.ts';
-import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
+import { adapterOptions, engineOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import type { Message } from '../episode/task.ts';
 import { options, type Values } from '../options/option.ts';
 import { dataOptions, rolloutOptions } from '../rollout/options.ts';
@@ -16,7 +16,7 @@ import { TextStream } from './stream-text.ts';
 
 const generateOptions = compose(
   pick(modelOptions, 'model.model_name_or_path', 'model.model_revision'),
-  pick(loraOptions, 'ds.lora.adapter'),
+  adapterOptions,
   options({
     prompt: {
       schema: z.string().optional(),
@@ -58,7 +58,7 @@ export const command = defineCommand({
     const { onnxPolicy } = await import('../engines/onnx/index.ts');
     const { 'model.model_name_or_path': name, 'model.model_revision': revision } = context.values;
     const model = await locateModel(name, revision, context);
-    const lora = adapterOf(context.values['ds.lora.adapter'], context.cwd);
+    const lora = adapterOf(context.values, context.cwd);
     const { 'engine.threads': threads, 'engine.device': device, 'rollout.dtype': samplingDtype } = context.values;
     const policy = await onnxPolicy({ model, lora, threads, device, samplingDtype, training: false });
     try {

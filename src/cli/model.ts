@@ -1,7 +1,13 @@
 import { resolve } from 'node:path';
 import { ConfigError } from '../config/error.ts';
 import { muonFromOptions, muonValues } from '../engines/onnx/muon-options.ts';
-import { type LoraOptions, loraFromOptions, type loraOptions } from '../engines/onnx/options.ts';
+import {
+  adapterFromOptions,
+  type adapterOptions,
+  type LoraOptions,
+  loraFromOptions,
+  type loraOptions,
+} from '../engines/onnx/options.ts';
 import { messageOf } from '../episode/failure.ts';
 import type { HubProgress } from '../nn/checkpoint/hub.ts';
 import type { Values } from '../options/option.ts';
@@ -26,9 +32,12 @@ export async function locateModel(
   }
 }
 
-/** The adapter that an option names by its path. */
-export function adapterOf(path: string | undefined, cwd: string): LoraOptions | undefined {
-  return path === undefined ? undefined : { adapter: resolve(cwd, path) };
+/**
+ * The adapter that a model is sampled with.
+ * @throws ConfigError for flags that do not go together
+ */
+export function adapterOf(values: Values<typeof adapterOptions>, cwd: string): LoraOptions | undefined {
+  return placed(() => adapterFromOptions(values), cwd);
 }
 
 /**
@@ -36,9 +45,13 @@ export function adapterOf(path: string | undefined, cwd: string): LoraOptions | 
  * @throws ConfigError for flags that do not go together
  */
 export function loraOf(values: Values<typeof loraOptions & SeedOption>, cwd: string): LoraOptions | undefined {
+  return placed(() => loraFromOptions(values, values['train.seed']), cwd);
+}
+
+function placed(read: () => LoraOptions | undefined, cwd: string): LoraOptions | undefined {
   let lora: LoraOptions | undefined;
   try {
-    lora = loraFromOptions(values, values['train.seed']);
+    lora = read();
   } catch (error) {
     throw new ConfigError([messageOf(error)], { cause: error });
   }

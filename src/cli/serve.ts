@@ -11,7 +11,7 @@ import { type RecordedRun, recordedAgent } from '../agents/recorded/recorded-age
 import { type OtherRequest, RecordingServer } from '../agents/recorded/server.ts';
 import { compose, pick } from '../config/compose.ts';
 import { DEFAULT_SAMPLING } from '../engines/contracts.ts';
-import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
+import { adapterOptions, engineOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import { type Episode, episodeReward } from '../episode/episode.ts';
 import { serializeEpisode } from '../episode/serialize.ts';
 import { sameKey } from '../http/key.ts';
@@ -28,7 +28,7 @@ import { adapterOf, locateModel } from './model.ts';
 
 const serveOptions = compose(
   pick(modelOptions, 'model.model_name_or_path', 'model.model_revision'),
-  pick(loraOptions, 'ds.lora.adapter'),
+  adapterOptions,
   listenOptions,
   options({
     'serve.models': {
@@ -60,7 +60,7 @@ export const command = defineCommand({
     const model = await locateModel(values['model.model_name_or_path'], values['model.model_revision'], context);
     const policy = await onnxPolicy({
       model,
-      lora: adapterOf(values['ds.lora.adapter'], context.cwd),
+      lora: adapterOf(values, context.cwd),
       threads: values['engine.threads'],
       device: values['engine.device'],
       samplingDtype: values['rollout.dtype'],

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { engineOptions, loraOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
+import { adapterOptions, engineOptions, modelOptions, samplingOptions } from '../engines/onnx/options.ts';
 import { options } from '../options/option.ts';
 import { dataOptions, rolloutOptions } from '../rollout/options.ts';
 import { progressOptions, tracingOptions, trackingOptions } from '../tracking/options.ts';
@@ -64,7 +64,7 @@ export const evaluationOptions = compose(
     },
   }),
   pick(modelOptions, 'model.model_revision'),
-  pick(loraOptions, 'ds.lora.adapter'),
+  adapterOptions,
   options({
     'eval.dataset': {
       schema: evalTasksOptions['eval.dataset'].schema,

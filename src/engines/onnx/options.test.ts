@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { resolve } from '../../config/load.ts';
-import { loraFromOptions, loraOptions } from './options.ts';
+import { adapterFromOptions, adapterOptions, loraFromOptions, loraOptions } from './options.ts';
 
 function from(...argv: string[]) {
   return loraFromOptions(resolve(loraOptions, { argv, cwd: '/' }).values, -1);
@@ -44,4 +44,20 @@ it.each([
   [['--ds.load_in_8bit', '--ds.load_in_4bit', '--ds.lora.rank', '8'], /are both on/],
 ])('refuses %j', (argv, message) => {
   expect(() => from(...argv)).toThrow(message);
+});
+
+it.each([
+  [[], undefined],
+  [['--ds.lora.adapter', 'here'], { adapter: 'here' }],
+  [['--ds.lora.adapter', 'here', '--ds.load_in_8bit'], { adapter: 'here', frozen: 'int8' }],
+  [['--ds.lora.adapter', 'here', '--load_in_4bit'], { adapter: 'here', frozen: 'nf4' }],
+])('samples with %j', (argv, lora) => {
+  expect(adapterFromOptions(resolve(adapterOptions, { argv, cwd: '/' }).values)).toEqual(lora);
+});
+
+it.each([
+  [['--ds.load_in_4bit'], /ds\.load_in_4bit keeps what is below an adapter .* set ds\.lora\.adapter/],
+  [['--ds.load_in_8bit', '--ds.load_in_4bit', '--ds.lora.adapter', 'x'], /are both on/],
+])('refuses to sample with %j', (argv, message) => {
+  expect(() => adapterFromOptions(resolve(adapterOptions, { argv, cwd: '/' }).values)).toThrow(message);
 });

@@ -156,6 +156,24 @@ export const loraOptions = options({
   },
 });
 
+/** Of commands that only sample. */
+export const adapterOptions = {
+  'ds.load_in_4bit': loraOptions['ds.load_in_4bit'],
+  'ds.load_in_8bit': loraOptions['ds.load_in_8bit'],
+  'ds.lora.adapter': loraOptions['ds.lora.adapter'],
+};
+
+/** The adapter that is sampled with, on a base as it was learnt on. Throws for options that do not go together. */
+export function adapterFromOptions(values: Values<typeof adapterOptions>): LoraOptions | undefined {
+  const { 'ds.lora.adapter': adapter } = values;
+  const frozen = frozenFromOptions(values);
+  if (adapter !== undefined) return { adapter, frozen };
+  if (frozen === undefined) return undefined;
+  throw new Error(
+    `${LOAD_IN[frozen]} keeps what is below an adapter in fewer bits, and there is none: set ds.lora.adapter, or leave it out (rollout.dtype int8 samples any model in 8 bits)`,
+  );
+}
+
 /** What the options say about LoRA; `seed` draws a new adapter. Throws for options that do not go together. */
 export function loraFromOptions(values: Values<typeof loraOptions>, seed: number): LoraOptions | undefined {
   const { 'ds.lora.rank': rank, 'ds.lora.alpha': alpha, 'ds.lora.adapter': adapter } = values;
@@ -180,7 +198,7 @@ export function loraFromOptions(values: Values<typeof loraOptions>, seed: number
 
 const LOAD_IN = { nf4: 'ds.load_in_4bit', int8: 'ds.load_in_8bit' } as const;
 
-function frozenFromOptions(values: Values<typeof loraOptions>): FrozenDType | undefined {
+function frozenFromOptions(values: Values<typeof adapterOptions>): FrozenDType | undefined {
   const [four, eight] = [values['ds.load_in_4bit'], values['ds.load_in_8bit']];
   if (four && eight) throw new Error('ds.load_in_4bit and ds.load_in_8bit are both on: leave one of them out');
   if (four) return 'nf4';
