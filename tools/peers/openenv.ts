@@ -46,11 +46,16 @@ try {
   const told = outcome.kind === 'failed' && outcome.failure === 'environment' ? outcome.message : '';
   report('an environment that raises', told.includes('a guess below 0 (EXECUTION_ERROR)'), told);
 
+  const { signal } = new AbortController();
   const holders = await Promise.all(NUMBERS.map(() => makeEnvironment(`openenv:${url}`, {})()));
+  for (const holder of holders)
+    await holder.reset({ id: '', prompt: '', label: '', metadata: {} }, { seed: 1, signal });
   const fifth = await play(field, ['2'], 1);
   const why = fifth.outcome.kind === 'failed' ? fifth.outcome.message : '';
   report('a fifth connection where there is room for four', /capacity|CAPACITY/.test(why), why);
   for (const holder of holders) await holder.close?.();
+  const next = await play(field, ['2'], 1);
+  report('and one more when the four have been closed', rewards(next) === '1' && ended(next));
 } finally {
   child.stdin?.end();
 }

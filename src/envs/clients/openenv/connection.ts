@@ -30,6 +30,8 @@ export class OpenEnvRefusal extends Error {
 
 /** Bytes of one message. */
 const MAX_MESSAGE = 16 * 2 ** 20;
+/** For a server to close the connection after it was told. */
+const CLOSING_MS = 2000;
 
 /** One WebSocket, which is one environment: a request, then its reply, then the next. */
 export class OpenEnvConnection {
@@ -86,12 +88,15 @@ export class OpenEnvConnection {
     });
   }
 
-  /** Tells the server, which sends no reply to that. */
-  close(): void {
+  /** Tells the server, which closes the connection itself when there is room for another environment. */
+  async close(): Promise<void> {
     if (this.#ended !== undefined) return;
     this.#ended = new Error(`OpenEnv ${this.#url}: it was closed`);
+    const closed = new Promise(resolve => this.#socket.once('close', resolve));
+    const late = setTimeout(() => this.#socket.terminate(), CLOSING_MS);
     this.#socket.send(JSON.stringify({ type: 'close' }));
-    this.#socket.close();
+    await closed;
+    clearTimeout(late);
   }
 
   #read(text: string): void {

@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { WebSocketServer } from 'ws';
 import { type OpenEnvServer, openEnvServer } from '../../../../tests/support/openenv-server.ts';
 import { until } from '../../../../tests/support/until.ts';
 import { multiTurn } from '../../../agents/multi-turn.ts';
@@ -88,6 +90,20 @@ describe('openEnv', () => {
     const { outcome } = await play(text, ['hang'], 300);
     expect(outcome).toMatchObject({ kind: 'failed', failure: 'timeout', step: 0 });
     await until(() => server.connections === 0);
+  });
+
+  it('leaves a server that does not close what it is told to close', async () => {
+    const deaf = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+    await new Promise(resolve => deaf.once('listening', resolve));
+    const { port } = deaf.address() as AddressInfo;
+    const environment = await openEnv({ url: `ws://127.0.0.1:${port}` })();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const closed = environment.close!();
+    vi.advanceTimersByTime(2000);
+    vi.useRealTimers();
+    await closed;
+    await until(() => deaf.clients.size === 0);
+    deaf.close();
   });
 
   it('says what cannot be reached, and which field is not there', async () => {
