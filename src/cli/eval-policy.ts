@@ -6,7 +6,7 @@ import type { PolicyEngine } from '../engines/contracts.ts';
 import { endpointSampler } from '../engines/endpoint/sampler.ts';
 import { transcriptRenderer } from '../engines/endpoint/transcript.ts';
 import type { OnnxPolicyOptions } from '../engines/onnx/index.ts';
-import { loraFromOptions, type loraOptions } from '../engines/onnx/options.ts';
+import { adapterOptions, loraFromOptions, type loraOptions } from '../engines/onnx/options.ts';
 import type { Values } from '../options/option.ts';
 import { findDamage } from '../storage/manifest.ts';
 import { readTrainerState } from '../training/checkpoint.ts';
@@ -26,9 +26,15 @@ export async function openEvaluated(context: EvalContext, engine: Partial<OnnxPo
   if ((model === undefined) === (endpoint === undefined)) {
     throw new ConfigError(['exactly one of model.model_name_or_path and eval.endpoint says whom to evaluate']);
   }
-  if (endpoint !== undefined) return openEndpoint(endpoint, context);
+  if (endpoint !== undefined) {
+    refuseAdapter(context, 'a service has the adapter that it serves');
+    return openEndpoint(endpoint, context);
+  }
   const directory = resolve(context.cwd, model!);
-  if (existsSync(join(directory, 'trainer.json'))) return openCheckpoint(directory, context, engine);
+  if (existsSync(join(directory, 'trainer.json'))) {
+    refuseAdapter(context, 'a checkpoint of a run has the adapter and the base of its run');
+    return openCheckpoint(directory, context, engine);
+  }
   if (weights === 'average') {
     throw new ConfigError([
       'eval.weights average is for checkpoints of runs; the averaged model is one of its own (model_ema)',
@@ -45,6 +51,13 @@ export async function openEvaluated(context: EvalContext, engine: Partial<OnnxPo
     training: false,
   });
   return { ...policy, name: model! };
+}
+
+/** @throws ConfigError for options of an adapter, which would have no effect */
+function refuseAdapter({ values }: EvalContext, because: string): void {
+  const given = (Object.keys(adapterOptions) as (keyof typeof adapterOptions)[]).filter(name => values[name]);
+  if (given.length > 0)
+    throw new ConfigError([`${given.join(' and ')} would have no effect: ${because}; leave it out`]);
 }
 
 /** The policy as it was when the checkpoint was written: the model that the run started from, with its weights. */

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { appendFileSync, cpSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ let cwd: string;
 const TASKS = ['--eval.dataset', 'again=tasks.jsonl', '--train.agent_func_path', 'agent.mjs'];
 const SAMPLING = ['--eval.temperature', '1', '--eval.n_samples_per_prompt', '2', '--rollout.max_new_tokens', '4'];
 const EVAL = ['eval', ...TASKS, ...SAMPLING, '--eval.pass_score', '0.5', '--train.full_determinism_enable'];
+const STEP_4 = 'run/checkpoints/step-00000004';
 const result = (name: string) => JSON.parse(readFileSync(join(cwd, name), 'utf8'));
 
 beforeAll(async () => {
@@ -47,14 +48,24 @@ describe('a checkpoint of a run', () => {
     );
   });
 
+  it.each([
+    [['--eval.endpoint', 'http://localhost'], /exactly one of model\.model_name_or_path and/],
+    [
+      ['--ds.lora.adapter', 'here', '--ds.load_in_8bit'],
+      /ds\.load_in_8bit and ds\.lora\.adapter would have no effect: a checkpoint of a run has the adapter/,
+    ],
+  ])('is refused with %j', async (more, message) => {
+    const { code, err } = await tokenloop([...EVAL, '--model.model_name_or_path', STEP_4, ...more], { cwd });
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
+  });
+
   it('that is damaged is refused', async () => {
-    const { code, err } = await tokenloop(
-      [...EVAL, '--model.model_name_or_path', 'run/checkpoints/step-00000004', '--eval.endpoint', 'http://localhost'],
-      { cwd },
-    );
+    cpSync(join(cwd, STEP_4), join(cwd, 'damaged'), { recursive: true });
+    appendFileSync(join(cwd, 'damaged/trainer.json'), ' ');
+    const { code, err } = await tokenloop([...EVAL, '--model.model_name_or_path', 'damaged'], { cwd });
     expect({ code, err }).toEqual({
       code: 2,
-      err: expect.stringMatching(/exactly one of model\.model_name_or_path and/),
+      err: expect.stringMatching(/the checkpoint .*damaged is damaged: .*trainer\.json/),
     });
   });
 });
