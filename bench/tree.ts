@@ -46,12 +46,13 @@ function batchOf({ groups, samples, prompt, answer }: Shape, vocabulary: number)
 /** Tree-packed training beside the same batch with nothing shared. */
 export async function run(names: string[]): Promise<void> {
   const report = new Report('tree');
-  for (const name of names.length > 0 ? names : ['0.75M', '25M']) {
+  for (const name of names.length > 0 ? names : ['0.75M', '25M', '135M']) {
     const shape = MODELS[name];
     if (shape === undefined) throw new Error(`no model '${name}'; there are ${Object.keys(MODELS).join(', ')}`);
     report.add(await withConfig(shape, directory => measure(name, directory, shape.vocabulary)));
   }
-  report.save();
+  // What other pages quote has every model in it.
+  if (names.length === 0) report.save();
 }
 
 async function measure(name: string, directory: string, vocabulary: number): Promise<Table> {

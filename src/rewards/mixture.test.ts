@@ -1,16 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { RewardFunction, RewardInput } from './contracts.ts';
+import { rewardInput } from '../../tests/support/reward-input.ts';
+import type { RewardFunction } from './contracts.ts';
 import { mixedReward, partName } from './mixture.ts';
 
-const input = (text: string): RewardInput => ({
-  task: { id: text, prompt: 'p', label: 'l', metadata: {} },
-  prompt: 'p',
-  text,
-  query: `p${text}`,
-  label: 'l',
-  episode: { id: text, group: 'g', sample: 0, segments: [], steps: [] },
-  signal: new AbortController().signal,
-});
 const length: RewardFunction = batch =>
   batch.map(({ text }) => ({ reward: text.length, score: text.length / 10, metrics: { short: 1 } }));
 
@@ -20,7 +12,7 @@ describe('mixedReward', () => {
       length: { reward: length, weight: 2 },
       one: { reward: async batch => batch.map(() => 1), weight: -0.5 },
     });
-    expect(await reward([input('abc'), input('')])).toEqual([
+    expect(await reward([rewardInput('abc'), rewardInput('')])).toEqual([
       { reward: 5.5, score: expect.closeTo(0.1, 12), metrics: { reward_length: 3, length_short: 1, reward_one: 1 } },
       { reward: -0.5, score: -0.5, metrics: { reward_length: 0, length_short: 1, reward_one: 1 } },
     ]);
@@ -32,10 +24,10 @@ describe('mixedReward', () => {
       b: { reward: () => [{ reward: 5, tokens: [0, 4], steps: [3] }], weight: -0.5 },
       c: { reward: () => [1], weight: 1 },
     };
-    const [mixed] = await mixedReward(parts)([input('a')]);
+    const [mixed] = await mixedReward(parts)([rewardInput('a')]);
     expect(mixed).toMatchObject({ reward: 6 - 2.5 + 1, score: 4.5, tokens: [2, 2], steps: [-1.5] });
     const uneven = { ...parts, d: { reward: () => [{ tokens: [1] }], weight: 1 } };
-    await expect(mixedReward(uneven)([input('a')])).rejects.toThrow(
+    await expect(mixedReward(uneven)([rewardInput('a')])).rejects.toThrow(
       'reward d: 1 rewards of tokens, where reward a gives 2',
     );
   });
@@ -47,7 +39,7 @@ describe('mixedReward', () => {
     ['gives no number', () => [Number.NaN], /^reward bad: expected a finite number/],
   ])('fails the answer where a part %s', async (_, bad, message) => {
     const parts = { length: { reward: length, weight: 1 }, bad: { reward: bad, weight: 0 } };
-    await expect(mixedReward(parts)([input('a')])).rejects.toThrow(message);
+    await expect(mixedReward(parts)([rewardInput('a')])).rejects.toThrow(message);
   });
 
   it('closes its parts, and refuses weights that are none', async () => {

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { RewardInput } from './contracts.ts';
+import { rewardInput } from '../../tests/support/reward-input.ts';
 import { type RemoteRewardOptions, remoteReward } from './remote.ts';
 import { serveRewards } from './serve/server.ts';
 
@@ -12,16 +12,6 @@ afterEach(async () => {
 });
 
 const scoreOf = (text: string) => [...text].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)!) % 1009, 7);
-
-const input = (text: string): RewardInput => ({
-  task: { id: text, prompt: 'p', label: 'l', source: 's', metadata: {} },
-  prompt: 'p',
-  text,
-  query: `p${text}`,
-  label: 'l',
-  episode: { id: text, group: 'g', sample: 0, segments: [], steps: [] },
-  signal: new AbortController().signal,
-});
 
 async function ours(wrong?: (text: string) => number): Promise<string> {
   const server = await serveRewards({ scorer: async texts => texts.map(wrong ?? scoreOf) });
@@ -62,7 +52,7 @@ describe('remoteReward', () => {
     const reward = remote([await ours(), await ours(), await ours()]);
     await fc.assert(
       fc.asyncProperty(fc.array(fc.string({ maxLength: 8 }), { minLength: 1, maxLength: 80 }), async texts => {
-        const results = await Promise.all(texts.map(text => reward([input(text)])));
+        const results = await Promise.all(texts.map(text => reward([rewardInput(text)])));
         expect(results).toMatchObject(texts.map(text => [{ reward: scoreOf(`p${text}`) }]));
       }),
       { numRuns: 5 },
@@ -73,12 +63,12 @@ describe('remoteReward', () => {
     const { url } = await theirs(({ query }) => ({
       body: { token_rewards: query.map(text => [text.length, 0.5]), step_rewards: query.map(() => [1]) },
     }));
-    expect(await remote([url])([input('a'), input('bc')])).toEqual([
+    expect(await remote([url])([rewardInput('a'), rewardInput('bc')])).toEqual([
       { reward: 3.5, tokens: [2, 0.5], steps: [1], metrics: {} },
       { reward: 4.5, tokens: [3, 0.5], steps: [1], metrics: {} },
     ]);
     const given = await theirs(() => ({ body: { rewards: [2], token_rewards: [[0.5]] } }));
-    expect(await remote([given.url])([input('a')])).toEqual([{ reward: 2, tokens: [0.5], metrics: {} }]);
+    expect(await remote([given.url])([rewardInput('a')])).toEqual([{ reward: 2, tokens: [0.5], metrics: {} }]);
   });
 
   it('sends what OpenRLHF sends, and takes what its servers answer', async () => {
@@ -89,7 +79,7 @@ describe('remoteReward', () => {
         extra_logs: { length: query.map(text => text.length), shared: 3, odd: 'text' },
       },
     }));
-    const results = await remote([url])([input('a'), input('bc')]);
+    const results = await remote([url])([rewardInput('a'), rewardInput('bc')]);
     expect(asked).toEqual([{ query: ['pa', 'pbc'], prompts: ['p', 'p'], labels: ['l', 'l'] }]);
     expect(results).toEqual([
       { reward: 0.5, score: 0, metrics: { length: 2, shared: 3 } },
@@ -115,7 +105,7 @@ describe('remoteReward', () => {
   ])('fails the episode where the only server answers %s, and gives no 0', async (what, answer, message) => {
     const { url, asked } = await theirs(answer);
     const timeoutMs = what === 'nothing in time' ? 50 : 20_000;
-    await expect(remote([url], { attempts: 2, timeoutMs })([input('a')])).rejects.toThrow(message);
+    await expect(remote([url], { attempts: 2, timeoutMs })([rewardInput('a')])).rejects.toThrow(message);
     expect(asked).toHaveLength(2);
   });
 
@@ -128,7 +118,7 @@ describe('remoteReward', () => {
     const { url } = await theirs(answer);
     const reward = remote([url, await ours()], { timeoutMs: what === 'hangs' ? 1000 : 20_000, openMs: 60_000 });
     const texts = Array.from({ length: 40 }, (_, i) => `text ${i}`);
-    const results = await Promise.all(texts.map(text => reward([input(text)])));
+    const results = await Promise.all(texts.map(text => reward([rewardInput(text)])));
     expect(results).toMatchObject(texts.map(text => [{ reward: scoreOf(`p${text}`) }]));
   });
 
@@ -136,7 +126,7 @@ describe('remoteReward', () => {
     const [first, second] = [await ours(), await ours()];
     const reward = remote([first, second], { openMs: 60_000 });
     const round = async () =>
-      Promise.all(Array.from({ length: 20 }, async (_, i) => (await reward([input(`${i}`)]))[0]));
+      Promise.all(Array.from({ length: 20 }, async (_, i) => (await reward([rewardInput(`${i}`)]))[0]));
     const before = await round();
     await open[0]!.close();
     expect(await round()).toEqual(before);
@@ -147,7 +137,7 @@ describe('remoteReward', () => {
       body.query.includes('pbad') ? { status: 422, body: 'unreadable' } : right(body),
     );
     const reward = remote([url]);
-    const outcomes = await Promise.allSettled(['good', 'bad', 'fine'].map(text => reward([input(text)])));
+    const outcomes = await Promise.allSettled(['good', 'bad', 'fine'].map(text => reward([rewardInput(text)])));
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect((outcomes[1] as PromiseRejectedResult).reason.message).toMatch(/422 unreadable/);
     expect(asked[0]!.query).toHaveLength(3);
@@ -156,21 +146,21 @@ describe('remoteReward', () => {
   it('sends the key, and shows it to nobody', async () => {
     const server = await serveRewards({ scorer: async texts => texts.map(() => 1), key: 'secret' });
     open.push(server);
-    expect(await remote([server.url], { key: 'secret' })([input('a')])).toMatchObject([{ reward: 1 }]);
-    const refused = remote([server.url], { key: 'other-secret' })([input('a')]);
+    expect(await remote([server.url], { key: 'secret' })([rewardInput('a')])).toMatchObject([{ reward: 1 }]);
+    const refused = remote([server.url], { key: 'other-secret' })([rewardInput('a')]);
     await expect(refused).rejects.toThrow(/401/);
     await expect(refused).rejects.not.toThrow(/other-secret/);
   });
 
   it('names a server that cannot be reached', async () => {
     const reward = remote(['http://127.0.0.1:9/get_reward'], { attempts: 1 });
-    await expect(reward([input('a')])).rejects.toThrow(/127\.0\.0\.1:9\/get_reward: cannot be reached \(.+\)/);
+    await expect(reward([rewardInput('a')])).rejects.toThrow(/127\.0\.0\.1:9\/get_reward: cannot be reached \(.+\)/);
   });
 
   it('does not ask for an episode that is over', async () => {
     const { url, asked } = await theirs(right);
     const over = AbortSignal.abort(new Error('over'));
-    await expect(remote([url])([{ ...input('a'), signal: over }])).rejects.toThrow('over');
+    await expect(remote([url])([{ ...rewardInput('a'), signal: over }])).rejects.toThrow('over');
     expect(asked).toEqual([]);
   });
 });

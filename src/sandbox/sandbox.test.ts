@@ -174,6 +174,15 @@ describe.skipIf(NO_SANDBOX)('interpreters', () => {
     expect(session.alive).toBe(false);
   });
 
+  it.each<[Language, string]>([
+    ['python', 'import os; os.close(1)'],
+    ['javascript', 'require("fs").closeSync(1)'],
+  ])('of %s whose cell closes its output are ended at the deadline', async (language, cell) => {
+    const session = await opened({}).start(language);
+    expect(await session.exec(cell, 500)).toMatchObject({ ending: 'timeout', error: 'timeout' });
+    expect(session.alive).toBe(false);
+  });
+
   it('show the output of a cell up to the limit, and that of the next one from its beginning', async () => {
     const session = await opened({ outputBytes: 64 }).start('python');
     expect((await session.exec('print("x" * 1000)')).stdout).toBe(`${'x'.repeat(64)}\n[... 937 bytes cut]`);

@@ -6,24 +6,16 @@ import {
   recordedAgent,
 } from '../../src/agents/recorded/recorded-agent.ts';
 import type { Task } from '../../src/episode/task.ts';
-import { toTrajectories } from '../../src/episode/trajectory.ts';
-import { validateEpisode, validateTrajectory } from '../../src/episode/validate.ts';
 import { byteRenderer } from '../../src/testing/byte-tokenizer.ts';
-import { type TestContextOptions, testContext } from '../../src/testing/executor-context.ts';
+import type { TestContextOptions } from '../../src/testing/executor-context.ts';
 import { chatRenderer } from '../../src/text/chat-renderer.ts';
 import { chatTemplate } from '../../src/text/template.ts';
+import { hermesRenderer } from './hermes-renderer.ts';
+import { scriptedEpisode } from './scripted-episode.ts';
 
 export const task: Task = { id: 't', prompt: '2+3', label: '5', metadata: {} };
 const bytes = byteRenderer();
-export const renderer = chatRenderer({
-  codec: bytes,
-  stopTokens: bytes.stopTokens,
-  template: chatTemplate(
-    '{% if tools %}<|im_start|>system\n{% for tool in tools %}{{ tool.function.name }} {% endfor %}as <tool_call><|im_end|>\n{% endif %}' +
-      '{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>\n{% endfor %}' +
-      '{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}',
-  ),
-});
+export const renderer = hermesRenderer;
 /** Shows no reasoning but that of the last answer. */
 export const forgetful = chatRenderer({
   codec: bytes,
@@ -67,7 +59,7 @@ afterEach(async () => {
 });
 
 /** One episode of a program: its answers are the lines, in order. Gives what the policy was shown, too. */
-export async function run(
+export function run(
   program: RecordedAgentOptions['run'],
   lines: readonly string[] | NonNullable<TestContextOptions['answers']>,
   options: Partial<RecordedAgentOptions> = {},
@@ -75,15 +67,5 @@ export async function run(
 ) {
   const agent = recordedAgent({ run: program, ...options });
   agents.push(agent);
-  const test = testContext({
-    renderer,
-    answers: typeof lines === 'function' ? lines : (_, index) => lines[index] ?? 'out of lines',
-    ...context,
-    limits: { maxNewTokens: 400, ...context.limits },
-  });
-  const episode = await agent.run(task, test);
-  validateEpisode(episode, { vocabularySize: renderer.vocabularySize });
-  for (const trajectory of toTrajectories(episode)) validateTrajectory(trajectory);
-  const seen = test.sampler.requests.map(({ tokens }) => renderer.decode(tokens, { special: true }));
-  return { episode, seen, test };
+  return scriptedEpisode(agent, task, lines, { renderer, ...context });
 }

@@ -1,26 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { hermesRenderer as renderer } from '../../../tests/support/hermes-renderer.ts';
 import { type Fault, type NemoGymServer, resourcesServerForTests } from '../../../tests/support/nemo-gym-server.ts';
+import { scriptedEpisode } from '../../../tests/support/scripted-episode.ts';
 import { resourcesServer } from '../../envs/clients/nemo-gym/resources-server.ts';
 import type { Episode } from '../../episode/episode.ts';
 import type { Task } from '../../episode/task.ts';
 import { toTrajectories } from '../../episode/trajectory.ts';
-import { validateEpisode, validateTrajectory } from '../../episode/validate.ts';
-import { byteRenderer } from '../../testing/byte-tokenizer.ts';
 import { type TestContextOptions, testContext } from '../../testing/executor-context.ts';
-import { chatRenderer } from '../../text/chat-renderer.ts';
-import { chatTemplate } from '../../text/template.ts';
 import { type NemoGymOptions, nemoGym } from './resources-agent.ts';
 
-const bytes = byteRenderer();
-const renderer = chatRenderer({
-  codec: bytes,
-  stopTokens: bytes.stopTokens,
-  template: chatTemplate(
-    '{% if tools %}<|im_start|>system\n{% for tool in tools %}{{ tool.function.name }} {% endfor %}as <tool_call><|im_end|>\n{% endif %}' +
-      '{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>\n{% endfor %}' +
-      '{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}',
-  ),
-});
 const call = (name: string, given: unknown = {}) =>
   `<tool_call>${JSON.stringify({ name, arguments: given })}</tool_call>`;
 const tool = (name: string, properties = {}) => ({
@@ -67,17 +55,7 @@ async function run(
   context: TestContextOptions = {},
 ) {
   const executor = nemoGym({ server: resourcesServer(server.url, { delaysMs: [1, 1] }), ...options });
-  const test = testContext({
-    renderer,
-    answers: typeof answers === 'function' ? answers : (_, index) => answers[index] ?? 'out of lines',
-    ...context,
-    limits: { maxNewTokens: 400, ...context.limits },
-  });
-  const episode = await executor.run(task, test);
-  validateEpisode(episode, { vocabularySize: renderer.vocabularySize });
-  for (const trajectory of toTrajectories(episode)) validateTrajectory(trajectory);
-  const seen = test.sampler.requests.map(({ tokens }) => renderer.decode(tokens, { special: true }));
-  return { episode, seen, executor, test };
+  return { executor, ...(await scriptedEpisode(executor, task, answers, { renderer, ...context })) };
 }
 const paths = () => server.requests.map(({ path }) => path);
 const rewards = (episode: Episode) => episode.steps.map(({ reward }) => reward);

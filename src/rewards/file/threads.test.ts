@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { rewardInput } from '../../../tests/support/reward-input.ts';
 import type { RewardInput } from '../contracts.ts';
 import { type RewardThreadOptions, rewardThreads } from './threads.ts';
 
@@ -11,15 +12,8 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-const input = (text: string, signal = new AbortController().signal): RewardInput => ({
-  task: { id: text, prompt: 'p', label: 'l', metadata: { column: 7 } },
-  prompt: 'p',
-  text,
-  query: `p${text}`,
-  label: 'l',
-  episode: { id: text, group: 'g', sample: 0, segments: [], steps: [] },
-  signal,
-});
+const input = (text: string, signal = new AbortController().signal): RewardInput =>
+  rewardInput(text, { signal, task: { id: text, prompt: 'p', label: 'l', metadata: { column: 7 } } });
 
 let reward: Awaited<ReturnType<typeof rewardThreads>> | undefined;
 afterEach(async () => {

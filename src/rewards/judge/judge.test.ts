@@ -3,24 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type JsonServer, jsonServer, Refusal } from '../../../tests/support/json-server.ts';
-import type { RewardInput } from '../contracts.ts';
+import { rewardInput } from '../../../tests/support/reward-input.ts';
 import { checkRewardOptions, chooseReward } from '../registry.ts';
 import { type JudgeOptions, judgeReward } from './judge.ts';
 
 const open: { close(): unknown }[] = [];
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close();
-});
-
-const input = (text: string, more: Partial<RewardInput> = {}): RewardInput => ({
-  task: { id: text, prompt: 'p', label: 'l', metadata: {} },
-  prompt: 'p',
-  text,
-  query: `p${text}`,
-  label: 'l',
-  episode: { id: text, group: 'g', sample: 0, segments: [], steps: [] },
-  signal: new AbortController().signal,
-  ...more,
 });
 
 type Message = { role: string; content: string };
@@ -57,7 +46,7 @@ describe('judgeReward', () => {
       temperature: 0.5,
       key: 'secret',
     });
-    expect(await reward([input('say {label}', { label: '' })])).toEqual([
+    expect(await reward([rewardInput('say {label}', { label: '' })])).toEqual([
       { reward: 0.75, metrics: { judge_score: 4, judge_cached: 0 } },
     ]);
     const content = 'be $& brief: p -> say {label} ((none)) 1 to 5 {"score": n}';
@@ -69,7 +58,9 @@ describe('judgeReward', () => {
 
   it('has a template of its own with all there is to know', async () => {
     const server = await service(() => said('Score: 10'));
-    await judge([server], { template: undefined, rubric: 'rhymes count' })([input('an answer', { prompt: 'a task' })]);
+    await judge([server], { template: undefined, rubric: 'rhymes count' })([
+      rewardInput('an answer', { prompt: 'a task' }),
+    ]);
     const [{ content }] = server.requests[0]!.body.messages;
     for (const part of ['rhymes count', 'a task', 'an answer', '\nl\n', 'from 0 (worst) to 10 (best)', '{"score":']) {
       expect(content).toContain(part);
@@ -84,7 +75,7 @@ describe('judgeReward', () => {
     ['what is no completion', { choices: [] }, /no chat completion: choices/],
   ])('asks again, and fails the sample in the end, where the judge gives %s', async (_, answer, message) => {
     const server = await service(() => answer);
-    const asked = judge([server], { attempts: 3 })([input('a')]);
+    const asked = judge([server], { attempts: 3 })([rewardInput('a')]);
     await expect(asked).rejects.toThrow(message);
     await expect(asked).rejects.toThrow(/no answer in 3 attempts/);
     expect(server.requests).toHaveLength(3);
@@ -92,7 +83,7 @@ describe('judgeReward', () => {
 
   it('tells a judge what was missing, and takes the score that it gives then', async () => {
     const server = await service(messages => said(messages.length === 1 ? 'seven' : '{"score": 7}'));
-    expect(await judge([server])([input('a')])).toMatchObject([{ reward: 0.7 }]);
+    expect(await judge([server])([rewardInput('a')])).toMatchObject([{ reward: 0.7 }]);
     expect(server.requests[1]!.body.messages).toMatchObject([
       { role: 'user', content: 'a' },
       { role: 'assistant', content: 'seven' },
@@ -104,7 +95,7 @@ describe('judgeReward', () => {
     const server = await service(([message]) => said(`Score: ${message!.content.length}`));
     const reward = judge([server]);
     const cachedOf = async (...texts: string[]) =>
-      (await reward(texts.map(text => input(text)))).map(output => (output as { metrics: object }).metrics);
+      (await reward(texts.map(text => rewardInput(text)))).map(output => (output as { metrics: object }).metrics);
     expect(await cachedOf('a', 'bc', 'a')).toEqual([
       { judge_score: 1, judge_cached: 0 },
       { judge_score: 2, judge_cached: 0 },
@@ -124,7 +115,7 @@ describe('judgeReward', () => {
     };
     const servers = [await service(slow), await service(slow)];
     const reward = judge(servers, { concurrency: 2 });
-    const done = (text: string) => Promise.resolve(reward([input(text)])).finally(() => (underWay -= 1));
+    const done = (text: string) => Promise.resolve(reward([rewardInput(text)])).finally(() => (underWay -= 1));
     await Promise.all(Array.from({ length: 30 }, (_, i) => done(`${i}`)));
     expect(most).toBeLessThanOrEqual(4);
     for (const { requests } of servers) expect(requests.length).toBeGreaterThan(5);
@@ -135,7 +126,7 @@ describe('judgeReward', () => {
     const [broken, well] = [await service(() => said('')), await service(() => said('Score: 5'))];
     broken.fail(500, 500, 500);
     const reward = judge([broken, well]);
-    expect(await reward(['a', 'b', 'c'].map(text => input(text)))).toMatchObject(Array(3).fill({ reward: 0.5 }));
+    expect(await reward(['a', 'b', 'c'].map(text => rewardInput(text)))).toMatchObject(Array(3).fill({ reward: 0.5 }));
     expect(broken.requests.length).toBeGreaterThan(0);
   });
 
@@ -144,7 +135,7 @@ describe('judgeReward', () => {
       throw new Refusal(401, `wrong: ${headers.authorization}`);
     });
     open.push(server);
-    const asked = judge([server], { key: 'k3y' })([input('a')]);
+    const asked = judge([server], { key: 'k3y' })([rewardInput('a')]);
     await expect(asked).rejects.toThrow(/chat\/completions: 401 .*wrong: Bearer \(key\)/);
     await expect(asked).rejects.not.toThrow(/k3y/);
     expect(server.requests).toHaveLength(1);
@@ -153,7 +144,7 @@ describe('judgeReward', () => {
   it('does not ask for an episode that is over', async () => {
     const server = await service(() => said('Score: 5'));
     const over = AbortSignal.abort(new Error('over'));
-    await expect(judge([server])([input('a', { signal: over })])).rejects.toThrow('over');
+    await expect(judge([server])([rewardInput('a', { signal: over })])).rejects.toThrow('over');
     expect(server.requests).toEqual([]);
   });
 
@@ -186,7 +177,7 @@ describe('reward.remote_url judge', () => {
       'reward.judge.template': '{rubric}: {answer}',
     };
     const reward = await chooseReward('judge', values, { cwd, env: { KEY: 'secret' } });
-    expect(await reward([input('a')])).toMatchObject([{ reward: 0.5 }]);
+    expect(await reward([rewardInput('a')])).toMatchObject([{ reward: 0.5 }]);
     expect(server.requests[0]).toMatchObject({
       headers: { authorization: 'Bearer secret' },
       body: { messages: [{ content: 'be brief: a' }] },

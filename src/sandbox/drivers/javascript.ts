@@ -85,7 +85,9 @@ for (let next = request(); next !== undefined; next = request()) {
   for (const descriptor of [1, 2]) {
     try {
       put(descriptor, Buffer.from(next.mark));
-    } catch {} // the program closed it
+    } catch (error) {
+      if (error.syscall === undefined) throw error; // the system refuses: the program has closed it
+    }
   }
   reply(answer);
 }
